@@ -1,0 +1,61 @@
+package dispatcher
+
+import (
+	"time"
+
+	"github.com/stillwater-rpc/stillwater/hw/clock"
+	"github.com/stillwater-rpc/stillwater/wire"
+)
+
+// Datagram is one received UDP payload.
+type Datagram struct {
+	Payload []byte     // valid until the port's next Receive
+	From    wire.Addr  // the sender, as the packet says it
+	Arrival clock.Time // when it arrived, as near to the wire as the port knows
+}
+
+// Buffer is room for one UDP payload, lent by a port. It is used once: for Send or for Drop.
+type Buffer struct {
+	Bytes []byte // length 0; its capacity is the largest payload the port can carry
+	Token uint64 // the port's own
+}
+
+// Port carries datagrams. It is owned by whoever holds the loop's baton; nothing in it is safe for concurrent use.
+// The interface stands at the batch boundary: an indirect call per batch or per packet, never per message.
+type Port interface {
+	// Receive fills in up to len(batch) datagrams and returns their number. It never blocks.
+	Receive(now clock.Time, batch []Datagram) int
+	// Lend returns a buffer to build a packet in, and false when none is free.
+	Lend() (Buffer, bool)
+	// Send queues b.Bytes for transmission to the given address. The port owns the buffer from here on.
+	Send(b Buffer, to wire.Addr)
+	// Drop gives a lent buffer back unsent.
+	Drop(b Buffer)
+	// Kick transmits what was queued. It never blocks; what the kernel refuses is lost and counted.
+	Kick()
+	// Outstanding is the number of packets that the kernel still holds: while it is above zero, Kick must be called again.
+	Outstanding() int
+	// Wait blocks until a packet arrives, the eventfd wake is readable, or the timeout is over.
+	Wait(timeout time.Duration, wake int) error
+	// LocalAddr is the address that peers send to.
+	LocalAddr() wire.Addr
+	// PayloadMax is the largest payload in bytes.
+	PayloadMax() int
+	// Name says what kind of port this is: "xdp" or "udp", or the name of a middleware around one.
+	Name() string
+	// Stats are the port's counters since it was opened.
+	Stats() PortStats
+	// Close frees everything. The buffers still lent become invalid.
+	Close() error
+}
+
+// PortStats counts packets since the port was opened. Every packet that does not reach the dispatcher or the wire is in exactly one of the drop counters.
+type PortStats struct {
+	Received       uint64 `json:"received_count"`
+	Sent           uint64 `json:"sent_count"`
+	ReceiveDropped uint64 `json:"receive_dropped_count"` // lost before or at reception: rings full, malformed, not ours
+	SendDropped    uint64 `json:"send_dropped_count"`    // refused by the kernel, no route, no neighbour
+	NoBuffer       uint64 `json:"no_buffer_count"`       // Lend found no free buffer
+	Kicks          uint64 `json:"kick_count"`            // system calls made to transmit
+	EmptyPolls     uint64 `json:"empty_poll_count"`
+}
