@@ -1,0 +1,93 @@
+//go:build linux
+
+package lab_test
+
+import (
+	"bytes"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stillwater-rpc/stillwater/bench/lab"
+)
+
+// needRoot skips only where the process truly has no root; as root, a missing capability must fail, not hide.
+func needRoot(t *testing.T) {
+	t.Helper()
+	if uid := os.Geteuid(); uid != 0 {
+		t.Skipf("network namespaces need root; effective uid is %d", uid)
+	}
+}
+
+func TestPairCarriesDatagrams(t *testing.T) {
+	needRoot(t)
+	pair, err := lab.NewPair(lab.PairConfig{RxQueueCount: 2, TxQueueCount: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var server, client *net.UDPConn
+	if err := pair.B.Do(func() (err error) {
+		server, err = net.ListenUDP("udp4", &net.UDPAddr{IP: pair.B.Address.Addr().AsSlice()})
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := pair.A.Do(func() (err error) {
+		client, err = net.DialUDP("udp4", nil, server.LocalAddr().(*net.UDPAddr))
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	want := []byte("over the pair")
+	if _, err := client.Write(want); err != nil {
+		t.Fatal(err)
+	}
+	got := make([]byte, 64)
+	if err := server.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	n, err := server.Read(got)
+	if err != nil || !bytes.Equal(got[:n], want) {
+		t.Fatalf("read %q, %v; want %q", got[:n], err, want)
+	}
+	for _, closer := range []interface{ Close() error }{server, client, pair} {
+		if err := closer.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestDoRestoresTheThread checks that the host's namespace is what the goroutine sees after Do, also when fn panics.
+func TestDoRestoresTheThread(t *testing.T) {
+	needRoot(t)
+	namespace, err := lab.NewNamespace()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer namespace.Close()
+	home := currentNamespace(t)
+	var inside string
+	func() {
+		defer func() { _ = recover() }()
+		_ = namespace.Do(func() error {
+			inside = currentNamespace(t)
+			panic("leave by panic")
+		})
+	}()
+	if inside == home || inside == "" {
+		t.Errorf("inside Do the namespace was %q, outside %q", inside, home)
+	}
+	if after := currentNamespace(t); after != home {
+		t.Errorf("after Do the namespace is %q, want %q", after, home)
+	}
+}
+
+func currentNamespace(t *testing.T) string {
+	t.Helper()
+	name, err := os.Readlink("/proc/thread-self/ns/net")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
