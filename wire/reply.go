@@ -1,0 +1,83 @@
+package wire
+
+import (
+	"encoding/binary"
+	"time"
+)
+
+// ReplyBytes is the size of a reply without its payload.
+const ReplyBytes = 44
+
+// Status says how the handler of a reply ended.
+type Status uint16
+
+// The statuses of a reply.
+const (
+	StatusOK           Status = 0
+	StatusHandlerError Status = 1 // the payload is the text of the handler's error
+	StatusPanic        Status = 2 // the handler panicked; the payload is empty, since it could tell secrets
+	StatusTooLarge     Status = 3 // the handler ran, and its answer does not fit into a packet
+)
+
+var statusNames = [...]string{
+	StatusOK: "ok", StatusHandlerError: "handler error", StatusPanic: "panic", StatusTooLarge: "too large",
+}
+
+// String names the status.
+func (s Status) String() string { return nameOf(statusNames[:], int(s)) }
+
+// Reply answers a request that ran. It carries today's credit limit, also when it is sent again.
+type Reply struct {
+	Session      SessionID
+	Number       Number // of the request
+	Limit        Number // the session may send numbers below it
+	Seq          uint32 // of the limit
+	Slot         Slot
+	Status       Status
+	PacketQueue  time.Duration // arrival at the NIC until the dispatcher saw it
+	RequestQueue time.Duration // from there until the handler started
+	Service      time.Duration // the handler's run time
+	Payload      []byte
+}
+
+// Length is the size of the message.
+func (r *Reply) Length() int { return ReplyBytes + len(r.Payload) }
+
+// Append appends the message to b. The caller has compared Length with [Room].
+func (r *Reply) Append(b []byte) []byte {
+	b, m := appendMessage(b, TypeReply, 0, r.Length(), r.Session)
+	_ = m[ReplyBytes-1]
+	binary.BigEndian.PutUint64(m[8:], uint64(r.Number))
+	binary.BigEndian.PutUint64(m[16:], uint64(r.Limit))
+	binary.BigEndian.PutUint32(m[24:], r.Seq)
+	binary.BigEndian.PutUint16(m[28:], uint16(r.Slot))
+	binary.BigEndian.PutUint16(m[30:], uint16(r.Status))
+	putDuration(m[32:], r.PacketQueue, time.Nanosecond)
+	putDuration(m[36:], r.RequestQueue, time.Nanosecond)
+	putDuration(m[40:], r.Service, time.Nanosecond)
+	copy(m[ReplyBytes:], r.Payload)
+	return b
+}
+
+// ParseReply parses a reply. Payload aliases raw.
+func ParseReply(raw []byte) (Reply, error) {
+	if err := checkMessage(raw, TypeReply, 0, ReplyBytes); err != nil {
+		return Reply{}, err
+	}
+	status := Status(binary.BigEndian.Uint16(raw[30:]))
+	if int(status) >= len(statusNames) {
+		return Reply{}, ErrStatus
+	}
+	return Reply{
+		Session:      sessionOf(raw),
+		Number:       Number(binary.BigEndian.Uint64(raw[8:])),
+		Limit:        Number(binary.BigEndian.Uint64(raw[16:])),
+		Seq:          binary.BigEndian.Uint32(raw[24:]),
+		Slot:         Slot(binary.BigEndian.Uint16(raw[28:])),
+		Status:       status,
+		PacketQueue:  duration(raw[32:], time.Nanosecond),
+		RequestQueue: duration(raw[36:], time.Nanosecond),
+		Service:      duration(raw[40:], time.Nanosecond),
+		Payload:      raw[ReplyBytes:],
+	}, nil
+}

@@ -1,0 +1,121 @@
+package wire
+
+import "encoding/binary"
+
+const (
+	// UDPHeaderBytes is the size of a UDP header.
+	UDPHeaderBytes = 8
+	// FrameHeaderBytes is what stands before a UDP payload in a frame: Ethernet, IPv4 without options, UDP.
+	FrameHeaderBytes = EthernetHeaderBytes + IPv4HeaderBytes + UDPHeaderBytes
+	// MaxUDPPayloadBytes is the largest payload whose IPv4 packet can say its length.
+	MaxUDPPayloadBytes = maxLength - IPv4HeaderBytes - UDPHeaderBytes
+)
+
+// UDP is a view of a UDP datagram, cut to its length; see [ParseUDP].
+type UDP []byte
+
+// ParseUDP checks the length. What follows it in the IP packet is cut off (RFC 9868 puts options there). The
+// checksum covers the addresses too, so it is for who has them: [ParseUDPv4].
+func ParseUDP(b []byte) (UDP, error) {
+	if len(b) < UDPHeaderBytes {
+		return nil, ErrShort
+	}
+	length := int(binary.BigEndian.Uint16(b[4:]))
+	if length < UDPHeaderBytes || length > len(b) {
+		return nil, ErrLength
+	}
+	return UDP(b[:length:length]), nil
+}
+
+// SourcePort is the sender's port.
+func (u UDP) SourcePort() uint16 { return binary.BigEndian.Uint16(u[0:]) }
+
+// DestinationPort is the receiver's port.
+func (u UDP) DestinationPort() uint16 { return binary.BigEndian.Uint16(u[2:]) }
+
+// Checksum is the checksum field; 0 = the sender computed none.
+func (u UDP) Checksum() uint16 { return binary.BigEndian.Uint16(u[6:]) }
+
+// Payload is what follows the header.
+func (u UDP) Payload() []byte { return u[UDPHeaderBytes:] }
+
+// Datagram is a parsed UDP datagram with its Ethernet frame. Payload aliases the frame.
+type Datagram struct {
+	SourceMAC      MAC
+	DestinationMAC MAC
+	Source         Addr
+	Destination    Addr
+	Payload        []byte
+}
+
+// ParseUDPv4 parses an Ethernet frame with a UDP datagram over IPv4, and verifies everything that the kernel's
+// stack would, since frames off an XDP socket have passed none of it: lengths, both checksums, no fragments, and a
+// source that can be answered. A UDP checksum of 0 (none computed, RFC 768) is accepted.
+func ParseUDPv4(frame []byte) (Datagram, error) {
+	ethernet, err := ParseEthernet(frame)
+	if err != nil {
+		return Datagram{}, err
+	}
+	if ethernet.EtherType() != EtherTypeIPv4 {
+		return Datagram{}, ErrEtherType
+	}
+	ip, err := ParseIPv4(ethernet.Payload())
+	if err != nil {
+		return Datagram{}, err
+	}
+	if ip.Protocol() != ProtocolUDP {
+		return Datagram{}, ErrProtocol
+	}
+	udp, err := ParseUDP(ip.Payload())
+	if err != nil {
+		return Datagram{}, err
+	}
+	if udp.Checksum() != 0 && fold(sum(udp, pseudo(sum(ip[12:20], 0), len(udp)))) != 0xffff {
+		return Datagram{}, ErrChecksum
+	}
+	if !unicast(ip[12:16]) || udp.SourcePort() == 0 {
+		return Datagram{}, ErrSource
+	}
+	return Datagram{
+		SourceMAC:      ethernet.Source(),
+		DestinationMAC: ethernet.Destination(),
+		Source:         Addr{IP: ip.Source(), Port: udp.SourcePort()},
+		Destination:    Addr{IP: ip.Destination(), Port: udp.DestinationPort()},
+		Payload:        udp.Payload(),
+	}, nil
+}
+
+// unicast refuses the sources that no host may have (RFC 1122, section 3.2.1.3): this network, multicast, the
+// reserved class and broadcast. An answer to them would go to everybody or to nobody.
+func unicast(ip []byte) bool { return ip[0] != 0 && ip[0] < 224 }
+
+// pseudo adds the rest of the pseudo header (RFC 768), protocol and length, to the sum of the addresses.
+func pseudo(addresses uint64, length int) uint64 {
+	var b [4]byte
+	b[1] = ProtocolUDP
+	binary.BigEndian.PutUint16(b[2:], uint16(length))
+	return sum(b[:], addresses)
+}
+
+// EncodeUDPv4 writes the headers of a UDP datagram over IPv4 into the first [FrameHeaderBytes] bytes of frame, whose
+// payload is already in place behind them, with both checksums. The addresses of d must be IPv4 and its payload is
+// not looked at; the frame has at most FrameHeaderBytes + [MaxUDPPayloadBytes] bytes.
+func EncodeUDPv4(frame []byte, d *Datagram) {
+	if len(frame) > FrameHeaderBytes+MaxUDPPayloadBytes {
+		panic("wire: UDP payload of more than MaxUDPPayloadBytes")
+	}
+	encodeEthernet(frame, d.SourceMAC, d.DestinationMAC)
+	ip := frame[EthernetHeaderBytes:]
+	addresses := encodeIPv4(ip, d.Source, d.Destination, len(ip))
+	udp := ip[IPv4HeaderBytes:]
+	_ = udp[UDPHeaderBytes-1]
+	binary.BigEndian.PutUint16(udp[0:], d.Source.Port)
+	binary.BigEndian.PutUint16(udp[2:], d.Destination.Port)
+	binary.BigEndian.PutUint16(udp[4:], uint16(len(udp)))
+	binary.BigEndian.PutUint16(udp[6:], 0)
+	checksum := ^fold(sum(udp, pseudo(addresses, len(udp))))
+	if checksum == 0 {
+		checksum = 0xffff // the other zero: 0 would say that there is none (RFC 768)
+	}
+	binary.BigEndian.PutUint16(udp[6:], checksum)
+}
