@@ -34,7 +34,11 @@ func ParseIPv4(b []byte) (IPv4, error) {
 	if binary.BigEndian.Uint16(b[6:])&ipv4FragmentMask != 0 {
 		return nil, ErrFragment
 	}
-	if Checksum(b[:header]) != 0 {
+	partial := headerSum(b)
+	if header > IPv4HeaderBytes {
+		partial = sum(b[IPv4HeaderBytes:header], partial)
+	}
+	if fold(partial) != 0xffff {
 		return nil, ErrHeaderChecksum
 	}
 	return IPv4(b[:total:total]), nil
@@ -73,9 +77,17 @@ func (a Addr) IsIPv4() bool {
 	return binary.BigEndian.Uint64(a.IP[0:]) == 0 && binary.BigEndian.Uint32(a.IP[8:]) == 0xffff
 }
 
-// encodeIPv4 writes a header without options, and returns the sum of the two addresses for the pseudo header of
-// UDP. Don't-fragment is set and the identification zero: a packet that is never cut needs none (RFC 6864, 4.1).
-func encodeIPv4(b []byte, source, destination Addr, total int) (addresses uint64) {
+// headerSum is the partial sum of the header without options.
+func headerSum(b []byte) uint64 {
+	_ = b[IPv4HeaderBytes-1]
+	return uint64(binary.LittleEndian.Uint32(b)) + uint64(binary.LittleEndian.Uint32(b[4:])) +
+		uint64(binary.LittleEndian.Uint32(b[8:])) + uint64(binary.LittleEndian.Uint32(b[12:])) +
+		uint64(binary.LittleEndian.Uint32(b[16:]))
+}
+
+// encodeIPv4 writes a header without options. Don't-fragment is set and the identification zero: a packet that is
+// never cut needs none (RFC 6864, section 4.1).
+func encodeIPv4(b []byte, source, destination Addr, total int) {
 	_ = b[IPv4HeaderBytes-1]
 	b[0], b[1] = ipv4VersionAndIHL, 0
 	binary.BigEndian.PutUint16(b[2:], uint16(total))
@@ -85,7 +97,5 @@ func encodeIPv4(b []byte, source, destination Addr, total int) (addresses uint64
 	binary.BigEndian.PutUint16(b[10:], 0)
 	copy(b[12:16], source.IP[12:])
 	copy(b[16:20], destination.IP[12:])
-	addresses = sum(b[12:20], 0)
-	binary.BigEndian.PutUint16(b[10:], ^fold(sum(b[:12], addresses)))
-	return addresses
+	binary.BigEndian.PutUint16(b[10:], ^fold(headerSum(b)))
 }

@@ -1,6 +1,9 @@
 package wire
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math/bits"
+)
 
 const (
 	// UDPHeaderBytes is the size of a UDP header.
@@ -70,7 +73,7 @@ func ParseUDPv4(frame []byte) (Datagram, error) {
 	if err != nil {
 		return Datagram{}, err
 	}
-	if udp.Checksum() != 0 && fold(sum(udp, pseudo(sum(ip[12:20], 0), len(udp)))) != 0xffff {
+	if udp.Checksum() != 0 && fold(sum(udp, pseudo(ip, len(udp)))) != 0xffff {
 		return Datagram{}, ErrChecksum
 	}
 	if !unicast(ip[12:16]) || udp.SourcePort() == 0 {
@@ -89,12 +92,10 @@ func ParseUDPv4(frame []byte) (Datagram, error) {
 // reserved class and broadcast. An answer to them would go to everybody or to nobody.
 func unicast(ip []byte) bool { return ip[0] != 0 && ip[0] < 224 }
 
-// pseudo adds the rest of the pseudo header (RFC 768), protocol and length, to the sum of the addresses.
-func pseudo(addresses uint64, length int) uint64 {
-	var b [4]byte
-	b[1] = ProtocolUDP
-	binary.BigEndian.PutUint16(b[2:], uint16(length))
-	return sum(b[:], addresses)
+// pseudo is the partial sum of the pseudo header (RFC 768): the addresses of the IPv4 header, protocol, length.
+func pseudo(ip []byte, length int) uint64 {
+	addresses := uint64(binary.LittleEndian.Uint32(ip[12:])) + uint64(binary.LittleEndian.Uint32(ip[16:]))
+	return addresses + ProtocolUDP<<8 + uint64(bits.ReverseBytes16(uint16(length)))
 }
 
 // EncodeUDPv4 writes the headers of a UDP datagram over IPv4 into the first [FrameHeaderBytes] bytes of frame, whose
@@ -106,14 +107,14 @@ func EncodeUDPv4(frame []byte, d *Datagram) {
 	}
 	encodeEthernet(frame, d.SourceMAC, d.DestinationMAC)
 	ip := frame[EthernetHeaderBytes:]
-	addresses := encodeIPv4(ip, d.Source, d.Destination, len(ip))
+	encodeIPv4(ip, d.Source, d.Destination, len(ip))
 	udp := ip[IPv4HeaderBytes:]
 	_ = udp[UDPHeaderBytes-1]
 	binary.BigEndian.PutUint16(udp[0:], d.Source.Port)
 	binary.BigEndian.PutUint16(udp[2:], d.Destination.Port)
 	binary.BigEndian.PutUint16(udp[4:], uint16(len(udp)))
 	binary.BigEndian.PutUint16(udp[6:], 0)
-	checksum := ^fold(sum(udp, pseudo(addresses, len(udp))))
+	checksum := ^fold(sum(udp, pseudo(ip, len(udp))))
 	if checksum == 0 {
 		checksum = 0xffff // the other zero: 0 would say that there is none (RFC 768)
 	}
