@@ -1,0 +1,181 @@
+// Package frame keeps the books of a UMEM: which frame belongs to whom.
+//
+// A UMEM is cut into equal frames. Each has exactly one [Owner] at any moment, and the [Pool] knows it: moving a frame
+// names the owner it must come from, so that a frame given back twice, or completed by the kernel without having been sent,
+// is noticed instead of being handed to two. The package is pure: no memory is touched but the books.
+package frame
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+)
+
+// Addr is a byte offset in the UMEM, of a frame's first byte or of any byte in it.
+type Addr uint64
+
+// Desc is a descriptor as RX and TX rings hold it; the layout is that of struct xdp_desc (include/uapi/linux/if_xdp.h).
+type Desc struct {
+	Addr    Addr   // of the packet's first byte
+	Len     uint32 // of the packet
+	Options uint32 // zero unless multi-buffer is in use
+}
+
+// Owner is who may touch a frame.
+type Owner uint8
+
+// The owners, in the order of a frame's life.
+const (
+	Free   Owner = iota // the pool
+	Fill                // on the fill ring or, filled, on the RX ring: the kernel may write it
+	Rx                  // received, being read by us
+	Tx                  // lent, being written by us
+	Kernel              // on the TX ring or in a driver: the kernel may read it
+
+	ownerCount = int(Kernel) + 1
+)
+
+// String returns the owner's name in the documentation.
+func (o Owner) String() string {
+	if int(o) < ownerCount {
+		return [ownerCount]string{"free", "fill", "rx", "tx", "kernel"}[o]
+	}
+	return fmt.Sprintf("owner %d", uint8(o))
+}
+
+// ErrAudit means that a pool's books contradict each other: a frame is lost or has two owners.
+var ErrAudit = errors.New("frame: audit failed")
+
+// Config describes a pool.
+type Config struct {
+	Count     int  // number of frames, at least 1
+	SizeBytes int  // of a frame, a power of two
+	Checked   bool // panic on a wrong move, for tests; otherwise Move refuses it
+}
+
+// Pool is the books of one UMEM. It has one user at a time, without a lock.
+type Pool struct {
+	size    uint64
+	shift   uint
+	checked bool
+	free    []Addr  // last in, first out: the most recently used frame is the one in the cache
+	owners  []Owner // by frame number
+	counts  [ownerCount]int
+}
+
+// NewPool returns a pool of free frames.
+func NewPool(cfg Config) (*Pool, error) {
+	if cfg.Count < 1 || cfg.SizeBytes < 1 || cfg.SizeBytes&(cfg.SizeBytes-1) != 0 {
+		return nil, fmt.Errorf("frame: %d frames of %d bytes: want at least 1, and a power of two", cfg.Count, cfg.SizeBytes)
+	}
+	pool := &Pool{
+		size:    uint64(cfg.SizeBytes),
+		shift:   uint(bits.TrailingZeros(uint(cfg.SizeBytes))),
+		checked: cfg.Checked,
+		free:    make([]Addr, cfg.Count),
+		owners:  make([]Owner, cfg.Count),
+	}
+	for i := range pool.free {
+		// Reversed, so that the lowest addresses are used first.
+		pool.free[i] = Addr(uint64(cfg.Count-1-i) << pool.shift)
+	}
+	pool.counts[Free] = cfg.Count
+	return pool, nil
+}
+
+// Base masks an address to its frame: the kernel returns addresses with headroom and metadata added.
+func (p *Pool) Base(addr Addr) Addr { return addr &^ Addr(p.size-1) }
+
+// Size returns the size of a frame in bytes.
+func (p *Pool) Size() int { return int(p.size) }
+
+// Total returns the number of frames.
+func (p *Pool) Total() int { return len(p.owners) }
+
+// Count returns how many frames an owner has.
+func (p *Pool) Count(owner Owner) int { return p.counts[owner] }
+
+// Contains reports whether length bytes from addr lie in one frame of the pool.
+func (p *Pool) Contains(addr Addr, length uint32) bool {
+	return uint64(addr)>>p.shift < uint64(len(p.owners)) && uint64(addr)&(p.size-1)+uint64(length) <= p.size
+}
+
+// Owner returns who owns the frame around addr; ok is false if addr is outside the UMEM.
+func (p *Pool) Owner(addr Addr) (owner Owner, ok bool) {
+	number := uint64(addr) >> p.shift
+	if number >= uint64(len(p.owners)) {
+		return Free, false
+	}
+	return p.owners[number], true
+}
+
+// Take gives a free frame to an owner; ok is false if there is none.
+func (p *Pool) Take(to Owner) (addr Addr, ok bool) {
+	last := len(p.free) - 1
+	if last < 0 {
+		return 0, false
+	}
+	addr = p.free[last]
+	p.free = p.free[:last]
+	p.owners[addr>>p.shift] = to
+	p.counts[Free]--
+	p.counts[to]++
+	return addr, true
+}
+
+// Move passes the frame around addr from one owner to another; to Free puts it back into the pool. It refuses, and
+// changes nothing, if addr is outside the UMEM or the frame is not from's; a checked pool panics then.
+func (p *Pool) Move(addr Addr, from, to Owner) bool {
+	number := uint64(addr) >> p.shift
+	if number >= uint64(len(p.owners)) || p.owners[number] != from || from == Free {
+		p.refuse(addr, from, to)
+		return false
+	}
+	p.owners[number] = to
+	p.counts[from]--
+	p.counts[to]++
+	if to == Free {
+		p.free = append(p.free, Addr(number<<p.shift)) // never grows: its capacity is all frames
+	}
+	return true
+}
+
+func (p *Pool) refuse(addr Addr, from, to Owner) {
+	if !p.checked {
+		return
+	}
+	owner, ok := p.Owner(addr)
+	switch {
+	case !ok:
+		panic(fmt.Sprintf("frame: %#x is outside the UMEM of %d bytes", uint64(addr), p.size*uint64(len(p.owners))))
+	case owner == Free && to == Free:
+		panic(fmt.Sprintf("frame: double free of %#x", uint64(p.Base(addr))))
+	}
+	panic(fmt.Sprintf("frame: %#x cannot go from %v to %v: its owner is %v", uint64(p.Base(addr)), from, to, owner))
+}
+
+// Audit recounts all frames and compares the result with the books: each frame has one owner, the free list holds each
+// free frame once, and the sum is the total.
+func (p *Pool) Audit() error {
+	var counts [ownerCount]int
+	sum := 0
+	for _, owner := range p.owners {
+		counts[owner]++
+	}
+	for _, count := range p.counts {
+		sum += count
+	}
+	if counts != p.counts || sum != len(p.owners) || len(p.free) != p.counts[Free] {
+		return fmt.Errorf("%w: %d frames, counted %v, booked %v, free list %d",
+			ErrAudit, len(p.owners), counts, p.counts, len(p.free))
+	}
+	seen := make([]bool, len(p.owners))
+	for _, addr := range p.free {
+		number := addr >> p.shift
+		if seen[number] || p.owners[number] != Free {
+			return fmt.Errorf("%w: %#x on the free list is %v or there twice", ErrAudit, uint64(addr), p.owners[number])
+		}
+		seen[number] = true
+	}
+	return nil
+}
