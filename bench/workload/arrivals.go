@@ -86,7 +86,7 @@ func (a *Arrivals) Due() clock.Time {
 	if ns >= float64(never-a.start) {
 		return never
 	}
-	return a.start + clock.Time(ns)
+	return a.start + clock.Time(ns+0.5)
 }
 
 // Advance moves on to the arrival after the one that Due named.
