@@ -1,0 +1,122 @@
+package session
+
+import (
+	"errors"
+
+	"github.com/stillwater-rpc/stillwater/wire"
+)
+
+// ErrHandleInUse says that a place in the slab is taken already.
+var ErrHandleInUse = errors.New("session place in use")
+
+// Peer is the server's record of one session: who it belongs to and what may not run again. It holds no pointer.
+type Peer struct {
+	Handle wire.SessionID // the client's handle: what our answers carry
+	Floor  wire.Number    // numbers below it are done or can no longer arrive
+	Slots  uint32         // its table of slots, given out by the owner; 0 = none, nothing is live
+
+	conn       uint32 // index of its connection, plus one; 0 = free
+	generation uint8
+	next, prev uint32 // the sessions of one connection
+}
+
+// peersPerChunk keeps growth from copying: a slab of a million sessions is never moved.
+const peersPerChunk = 4096
+
+// A handle has 24 bits of index and 8 of generation.
+const (
+	handleIndexBits = 24
+	// PeersMax is what a session handle has room for.
+	PeersMax = 1<<handleIndexBits - 1
+)
+
+// Peers is the slab of a server's sessions. Its places are those of the credit ledger, which gives them out:
+// place 0 is never used.
+type Peers struct {
+	chunks  []*[peersPerChunk]Peer
+	clients map[client]uint32
+}
+
+// client names a session by its connection and the client's handle: a repeated registration finds it.
+type client struct {
+	conn   uint32
+	handle wire.SessionID
+}
+
+// NewPeers returns an empty slab.
+func NewPeers() *Peers { return &Peers{clients: make(map[client]uint32)} }
+
+// At returns the record at a place that was added.
+func (p *Peers) At(place uint32) *Peer {
+	return &p.chunks[place/peersPerChunk][place%peersPerChunk]
+}
+
+// Find returns the place of the session that the client calls by its handle, and 0 when there is none.
+func (p *Peers) Find(c *Conn, handle wire.SessionID) uint32 {
+	return p.clients[client{c.index, handle}]
+}
+
+// Add puts a session of the connection at a place.
+func (p *Peers) Add(place uint32, c *Conn, handle wire.SessionID) (*Peer, error) {
+	for int(place/peersPerChunk) >= len(p.chunks) {
+		p.chunks = append(p.chunks, new([peersPerChunk]Peer))
+	}
+	s := p.At(place)
+	if s.conn != 0 {
+		return nil, ErrHandleInUse
+	}
+	*s = Peer{Handle: handle, conn: c.index + 1, generation: s.generation + 1, next: c.sessions}
+	if c.sessions != 0 {
+		p.At(c.sessions).prev = place
+	}
+	c.sessions = place
+	p.clients[client{c.index, handle}] = place
+	return s, nil
+}
+
+// ID is the handle under which the client knows the session at this place.
+func (p *Peers) ID(place uint32) wire.SessionID {
+	return wire.SessionID(uint32(p.At(place).generation)<<handleIndexBits | place)
+}
+
+// Lookup returns the place of a handle on this connection, and 0 when it is not one of its sessions.
+func (p *Peers) Lookup(c *Conn, id wire.SessionID) uint32 {
+	place := uint32(id) & PeersMax
+	if int(place/peersPerChunk) >= len(p.chunks) {
+		return 0
+	}
+	if s := p.At(place); s.conn != c.index+1 || s.generation != uint8(id>>handleIndexBits) {
+		return 0
+	}
+	return place
+}
+
+// First is the place of one session of the connection, and 0 when it has none. Removing it in turn visits all.
+func (p *Peers) First(c *Conn) uint32 { return c.sessions }
+
+// Conn is the index of the connection of the session at this place, and false when the place is free.
+func (p *Peers) Conn(place uint32) (uint32, bool) {
+	if int(place/peersPerChunk) >= len(p.chunks) {
+		return 0, false
+	}
+	s := p.At(place)
+	return s.conn - 1, s.conn != 0
+}
+
+// Remove frees the place.
+func (p *Peers) Remove(place uint32, c *Conn) {
+	s := p.At(place)
+	if s.prev != 0 {
+		p.At(s.prev).next = s.next
+	} else {
+		c.sessions = s.next
+	}
+	if s.next != 0 {
+		p.At(s.next).prev = s.prev
+	}
+	delete(p.clients, client{c.index, s.Handle})
+	*s = Peer{generation: s.generation}
+}
+
+// Len is the number of sessions.
+func (p *Peers) Len() int { return len(p.clients) }

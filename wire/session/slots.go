@@ -1,0 +1,139 @@
+package session
+
+import "github.com/stillwater-rpc/stillwater/wire"
+
+// State says what is known of a request's number on its slot.
+type State uint8
+
+// The states of a number on a slot.
+const (
+	Fresh    State = iota // never seen: it may run
+	Pending               // received, and not answered yet
+	Answered              // answered; the reply is kept
+	Rejected              // refused; the reason is kept
+	Stale                 // below what the slot or the session has seen: ignore
+)
+
+// slotsMin is the smallest table: most sessions have a few requests outstanding.
+const slotsMin = 4
+
+// Slots decides at most once for the active slots of one session. A slot keeps one request: the highest number
+// seen on it, pending or answered. R is the owner's request object.
+type Slots[R any] struct {
+	entries []slot[R]
+	live    int // slots that hold a request object
+}
+
+type slot[R any] struct {
+	next   wire.Number // numbers below it were seen on this slot
+	state  State
+	reason wire.RejectReason
+	req    *R
+}
+
+// Lookup says what is known of number n on the slot, with the request object if there is one.
+func (t *Slots[R]) Lookup(n wire.Number, s wire.Slot) (State, *R, wire.RejectReason) {
+	if int(s) >= len(t.entries) {
+		return Fresh, nil, 0
+	}
+	e := &t.entries[s]
+	switch {
+	case n >= e.next:
+		return Fresh, nil, 0
+	case n == e.next-1:
+		return e.state, e.req, e.reason
+	default:
+		return Stale, nil, 0
+	}
+}
+
+// Begin puts a fresh request on the slot. What was there before comes back: its client has given it up, or has its answer.
+func (t *Slots[R]) Begin(n wire.Number, s wire.Slot, req *R) (before *R) {
+	before = t.set(n, s, Pending, 0, req)
+	return before
+}
+
+// Reject records that number n was refused without running.
+func (t *Slots[R]) Reject(n wire.Number, s wire.Slot, reason wire.RejectReason) (before *R) {
+	return t.set(n, s, Rejected, reason, nil)
+}
+
+func (t *Slots[R]) set(n wire.Number, s wire.Slot, state State, reason wire.RejectReason, req *R) (before *R) {
+	t.grow(int(s) + 1)
+	e := &t.entries[s]
+	before = e.req
+	if before != nil {
+		t.live--
+	}
+	if req != nil {
+		t.live++
+	}
+	*e = slot[R]{next: n + 1, state: state, reason: reason, req: req}
+	return before
+}
+
+// Answer records that number n is answered, and reports whether the slot still waits for it: if not, a newer request has taken
+// the slot, and the answer is of no interest to anybody.
+func (t *Slots[R]) Answer(n wire.Number, s wire.Slot) bool {
+	if int(s) >= len(t.entries) {
+		return false
+	}
+	e := &t.entries[s]
+	if e.next != n+1 || e.state != Pending {
+		return false
+	}
+	e.state = Answered
+	return true
+}
+
+// Release takes the request objects off all slots that are not pending, hands each to free, and returns the highest number seen,
+// plus one. Pending ones stay.
+func (t *Slots[R]) Release(free func(*R)) (next wire.Number) {
+	for i := range t.entries {
+		e := &t.entries[i]
+		next = max(next, e.next)
+		if e.req != nil && e.state == Answered {
+			free(e.req)
+			e.req, e.state = nil, Stale
+			t.live--
+		}
+	}
+	return next
+}
+
+// Each calls f for every pending request.
+func (t *Slots[R]) Each(f func(*R)) {
+	for i := range t.entries {
+		if e := &t.entries[i]; e.state == Pending && e.req != nil {
+			f(e.req)
+		}
+	}
+}
+
+// Live is the number of slots that hold a request object.
+func (t *Slots[R]) Live() int { return t.live }
+
+// Clear makes the table ready for another session; its memory is kept.
+func (t *Slots[R]) Clear() {
+	clear(t.entries)
+	t.entries = t.entries[:0]
+	t.live = 0
+}
+
+// grow makes room for n slots, in powers of two.
+func (t *Slots[R]) grow(n int) {
+	if n <= len(t.entries) {
+		return
+	}
+	size := max(len(t.entries), slotsMin)
+	for size < n {
+		size *= 2
+	}
+	if size <= cap(t.entries) {
+		t.entries = t.entries[:size]
+		return
+	}
+	entries := make([]slot[R], size)
+	copy(entries, t.entries)
+	t.entries = entries
+}
