@@ -1,0 +1,171 @@
+package credit
+
+import (
+	"time"
+
+	"github.com/stillwater-rpc/stillwater/hw/clock"
+)
+
+// Published settings (paper, section 5) and the defaults derived from them.
+const (
+	DefaultAlpha       = 0.001                 // credits per client and update, while below the target
+	DefaultBeta        = 0.02                  // share of the pool per target delay of excess and update
+	DefaultTargetDelay = 80 * time.Microsecond // 0.4 SLO, for an SLO of 200 us (10 us of service and 10 us of RTT)
+	DefaultSlots       = 256                   // requests that one session may have outstanding
+	DefaultHeadroom    = 1.0                   // credits per client that the pool may exceed what is issued
+	decreaseFactorMin  = 0.5                   // an update never takes more than half the pool
+)
+
+// BreakwaterConfig configures a Breakwater. The zero value is the published law with one worker.
+type BreakwaterConfig struct {
+	// Alpha is the additive increase per client and update, in credits; the increase is at least one credit.
+	// Zero means DefaultAlpha.
+	Alpha float64
+	// Beta is the multiplicative decrease per update for a delay of twice the target. Zero means DefaultBeta.
+	Beta float64
+	// TargetDelay is d_t, 0.4 SLO in the paper. Zero means DefaultTargetDelay.
+	TargetDelay time.Duration
+	// DropThreshold is the delay above which the door is shut. Zero means twice the target.
+	DropThreshold time.Duration
+	// Workers is the smallest pool, and the first: the number of requests that can be in service at once.
+	// Zero or less means 1.
+	Workers int
+	// Slots is the most that one session can hold, the same as the ledger's. Zero or less means DefaultSlots.
+	Slots int
+	// Headroom bounds growth: see grow. Zero means DefaultHeadroom; below zero the pool grows whenever the delay
+	// is below the target, as published.
+	Headroom float64
+	// NoFloor switches the artifact's floor off: a session whose window would fall to zero without a rejection
+	// then keeps nothing instead of the overcommitment.
+	NoFloor bool
+}
+
+// Breakwater is the published law of the pool and of the windows.
+type Breakwater struct {
+	config   BreakwaterConfig
+	workers  float64
+	slots    float64
+	sessions uint64
+	// pool keeps its fraction: alpha n_c need not be whole, and a decrease that rounds to nothing must add up.
+	pool  float64
+	whole uint64 // floor of pool
+	due   clock.Time
+}
+
+// NewBreakwater makes a Breakwater whose pool is the number of workers.
+func NewBreakwater(config BreakwaterConfig) *Breakwater {
+	if config.Alpha == 0 {
+		config.Alpha = DefaultAlpha
+	}
+	if config.Beta == 0 {
+		config.Beta = DefaultBeta
+	}
+	if config.TargetDelay <= 0 {
+		config.TargetDelay = DefaultTargetDelay
+	}
+	if config.DropThreshold <= 0 {
+		config.DropThreshold = 2 * config.TargetDelay
+	}
+	if config.Headroom == 0 {
+		config.Headroom = DefaultHeadroom
+	}
+	b := &Breakwater{
+		config:  config,
+		workers: float64(max(config.Workers, 1)),
+		slots:   float64(slotsOrDefault(config.Slots)),
+	}
+	b.set(b.workers)
+	return b
+}
+
+// UpdateDue reports whether a round trip has passed since the last update.
+func (b *Breakwater) UpdateDue(now clock.Time) bool { return now >= b.due }
+
+// Update is the law of the pool: additive increase below the target delay, multiplicative decrease at or above it
+// (at the target the factor is one, and nothing changes).
+func (b *Breakwater) Update(now clock.Time, signal Signal, load Load) bool {
+	if !b.UpdateDue(now) {
+		return false
+	}
+	b.due = now.Add(period(signal.RTT))
+	if signal.Delay < b.config.TargetDelay {
+		b.grow(load)
+		return true
+	}
+	excess := float64(signal.Delay-b.config.TargetDelay) / float64(b.config.TargetDelay)
+	b.set(b.pool * max(1-b.config.Beta*excess, decreaseFactorMin))
+	return true
+}
+
+// grow adds one increase, if a larger pool could change anything.
+//
+// A pool that grows while nobody uses it is worth nothing now, and later it is a burst: the delay must first bring it
+// down to what is issued before a single credit is revoked, at 2 % a round trip. So it does not grow while no client
+// is active, nor while the surplus C - C_issued is larger than this increase and the headroom. The headroom is one
+// overcommitted credit per client, counting no more clients than a session has slots: no session can take more
+// than its slots at once, so with that much left the pool limits nobody, however many clients are idle. Where it
+// does limit (10 busy clients among 10,000 idle ones that hold all of it; one client with all the demand) the
+// surplus is nil, and growth goes on as published.
+func (b *Breakwater) grow(load Load) {
+	clients := float64(b.sessions)
+	step := max(b.config.Alpha*clients, 1)
+	if b.config.Headroom >= 0 {
+		surplus := b.pool - float64(load.Issued)
+		if !load.Active || surplus > step+b.config.Headroom*min(clients, b.slots) {
+			return
+		}
+	}
+	b.set(b.pool + step)
+}
+
+// Resize notes n_c. A pool larger than all the slots of those that are left shrinks at once; with nobody left it is
+// the number of workers, so that the first client to come back finds one.
+func (b *Breakwater) Resize(sessions uint64) {
+	b.sessions = sessions
+	b.set(b.pool)
+}
+
+// set stores the pool within [workers, slots n_c]; the lower bound wins.
+func (b *Breakwater) set(pool float64) {
+	b.pool = max(min(pool, b.slots*float64(b.sessions)), b.workers)
+	b.whole = uint64(b.pool)
+}
+
+// Window is the law of W', as in the package comment.
+func (b *Breakwater) Window(h Holding) uint64 {
+	overcommit := b.overcommit(h.Issued)
+	wanted := h.Pending + h.Demand + overcommit
+	var window uint64
+	switch {
+	case h.Issued < b.whole:
+		window = min(wanted, h.Window+b.whole-h.Issued)
+	case h.Issued == b.whole:
+		window = min(wanted, h.Window)
+	case h.Window > 0: // more is issued than the pool has
+		window = min(wanted, h.Window-1)
+	}
+	if window == 0 && !h.Rejected && !b.config.NoFloor {
+		return overcommit
+	}
+	return window
+}
+
+// overcommit is C_oc. The common case, a surplus of less than two credits per client, needs no division.
+func (b *Breakwater) overcommit(issued uint64) uint64 {
+	if b.sessions == 0 || b.whole < issued || b.whole-issued < 2*b.sessions {
+		return 1
+	}
+	return (b.whole - issued) / b.sessions
+}
+
+// Pool is C, rounded down.
+func (b *Breakwater) Pool() uint64 { return b.whole }
+
+// Target is d_t.
+func (b *Breakwater) Target() time.Duration { return b.config.TargetDelay }
+
+// DropThreshold is the delay above which the door is shut.
+func (b *Breakwater) DropThreshold() time.Duration { return b.config.DropThreshold }
+
+// Admit rejects above the drop threshold: the wager of overcommitment was lost, and the credits will follow later.
+func (b *Breakwater) Admit(delay time.Duration) bool { return delay <= b.config.DropThreshold }

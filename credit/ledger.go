@@ -1,0 +1,373 @@
+package credit
+
+import (
+	"errors"
+	"math"
+	"time"
+
+	"github.com/stillwater-rpc/stillwater/hw/clock"
+)
+
+// ErrTooManySessions is returned by Register when the ledger is full.
+var ErrTooManySessions = errors.New("credit: too many sessions")
+
+// Kind is how a request ended. Every kind is an answer and closes the request.
+type Kind uint8
+
+// The kinds of answer. Only a rejection is treated differently: it says that the server has too much to do, so it does
+// not leave a credit behind where the floor of the law would.
+const (
+	Success   Kind = iota
+	Failure        // the handler failed or panicked
+	Expired        // its budget ran out at the server
+	Cancelled      // the client withdrew it: unstarted, or when its handler returned
+	Rejection      // refused at the door
+)
+
+// Defaults of a Config.
+const (
+	DefaultMaxSessions      = 1 << 20
+	DefaultLease            = time.Second
+	DefaultPacketLife       = 100 * time.Millisecond
+	DefaultDrainedPerUpdate = 16
+)
+
+// Config configures a Ledger. The zero value is usable.
+type Config struct {
+	// MaxSessions bounds the number of registered sessions. Zero or less means DefaultMaxSessions.
+	MaxSessions int
+	// Slots is the largest window of a session: what it may have outstanding. Zero or less means DefaultSlots, more
+	// than 65535 means 65535.
+	Slots int
+	// Lease is how long unused credits outlive the last sign of life of their session. A client must give up its
+	// own at most half as long after the last answer. Zero or less means DefaultLease.
+	Lease time.Duration
+	// PacketLife bounds how long a packet may be under way: so long a limit is honoured after its lease ran out.
+	// Zero or less means DefaultPacketLife.
+	PacketLife time.Duration
+	// DrainedPerUpdate bounds the explicit credit updates per update of the pool. Zero or less means
+	// DefaultDrainedPerUpdate.
+	DrainedPerUpdate int
+	// Checked audits the whole ledger before and after every change, and panics on the first contradiction. For
+	// tests: it makes every event O(sessions).
+	Checked bool
+}
+
+// Counters count what should not happen, and what is rare. They only ever grow.
+type Counters struct {
+	Ahead   uint64 // a `next` beyond every limit that the client can have; ignored
+	Future  uint64 // an applied seq that was never sent; ignored
+	Refused uint64 // requests without a credit
+	Full    uint64 // requests refused because the session's slots are all pending
+	Lapses  uint64 // leases that ran out
+	Woken   uint64 // grants to drained sessions
+	Misused uint64 // events for no session, and answers to nothing: a fault of the caller
+}
+
+// Totals are the sums of a ledger, in credits and sessions.
+type Totals struct {
+	Pool       uint64 // C
+	Issued     uint64 // C_issued, the sum of the windows
+	Pending    uint64 // the sum of p
+	Active     uint64 // n_c: sessions whose lease has not run out
+	Registered uint64
+	Drained    uint64 // sessions on the drained lists
+	Counters   Counters
+}
+
+const (
+	chunkShift = 12
+	chunkSize  = 1 << chunkShift
+	chunkMask  = chunkSize - 1
+)
+
+// chunk is a piece of the slab. The slab grows by chunks, so that growing never copies, and an entry never moves.
+type chunk [chunkSize]entry
+
+// Ledger keeps the credits of all sessions. Every event is O(1) and allocates nothing, except the Register that opens
+// a new chunk. One owner; not safe for concurrent use. An event for an index that is not registered does nothing.
+type Ledger struct {
+	control Controller
+	config  Config
+	slots   uint64
+
+	chunks []*chunk
+	used   Session // entries below this index were handed out at least once; entry 0 never is
+	free   Session // list of entries that were given back
+
+	issued     uint64 // C_issued
+	pending    uint64 // sum of p
+	active     uint64 // n_c
+	registered uint64
+
+	wanting, waiting list // drained sessions: with known demand, and without
+	wakes            int  // drained sessions that may still be woken up before the next update
+	busy             bool // something happened since the last update
+	cursor           Session
+	counters         Counters
+}
+
+// NewLedger makes an empty ledger that asks control for pool and windows, and tells it the number of sessions.
+func NewLedger(config Config, control Controller) *Ledger {
+	if config.MaxSessions <= 0 {
+		config.MaxSessions = DefaultMaxSessions
+	}
+	if config.Lease <= 0 {
+		config.Lease = DefaultLease
+	}
+	if config.PacketLife <= 0 {
+		config.PacketLife = DefaultPacketLife
+	}
+	if config.DrainedPerUpdate <= 0 {
+		config.DrainedPerUpdate = DefaultDrainedPerUpdate
+	}
+	return &Ledger{
+		control: control,
+		config:  config,
+		slots:   slotsOrDefault(config.Slots),
+		used:    1,
+		cursor:  1,
+		wakes:   config.DrainedPerUpdate,
+	}
+}
+
+// slotsOrDefault bounds the slots of a session to what an entry can count.
+func slotsOrDefault(slots int) uint64 {
+	if slots <= 0 {
+		return DefaultSlots
+	}
+	return uint64(min(slots, math.MaxUint16))
+}
+
+// Register opens a session. It holds the one credit that the request inside the registration spends: limit 1, seq 0.
+// Report that request with Heard and Arrive.
+func (l *Ledger) Register(now clock.Time) (Session, error) {
+	l.check()
+	if l.registered >= uint64(l.config.MaxSessions) {
+		return 0, ErrTooManySessions
+	}
+	s := l.free
+	if s != 0 {
+		l.free = l.slot(s).next
+	} else {
+		s = l.used
+		if int(s>>chunkShift) == len(l.chunks) {
+			l.chunks = append(l.chunks, new(chunk))
+		}
+		l.used++
+	}
+	*l.slot(s) = entry{limit: 1, seen: now, demandAt: now, flags: flagRegistered}
+	l.issued++
+	l.registered++
+	l.count(1)
+	l.check()
+	return s, nil
+}
+
+// Deregister closes a session: its unused credits go back to the pool, and its pending requests leave the sums. They
+// must not be answered here any more.
+func (l *Ledger) Deregister(_ clock.Time, s Session) {
+	l.check()
+	e := l.at(s)
+	if e == nil {
+		return
+	}
+	l.unlist(e)
+	l.issued -= e.window()
+	l.pending -= uint64(e.pending)
+	l.registered--
+	if !e.is(flagLapsed) {
+		l.count(-1)
+	}
+	*e = entry{next: l.free}
+	l.free = s
+	l.check()
+}
+
+// Heard reports a packet of the client, before its requests: next is the number that its next request will have,
+// applied the seq of the last credit update that it has seen, demand what it has queued beside what it sent. newer is
+// whether no later packet was seen before, and decides whether the demand counts. Renews the lease.
+//
+// A next that no limit ever allowed is ignored and counted: no lie moves sent beyond what was granted.
+func (l *Ledger) Heard(now clock.Time, s Session, next uint64, applied uint32, demand uint16, newer bool) {
+	l.check()
+	e := l.at(s)
+	if e == nil {
+		return
+	}
+	e.ungrace(now, l.config.PacketLife)
+	l.pass(e, next)
+	// Only now: what this packet's sender had sent before it saw the newer limit is in this packet's next.
+	if !e.supersede(applied) {
+		l.counters.Future++
+	}
+	if newer {
+		l.demand(now, s, e, demand)
+	}
+	l.alive(now, e)
+	l.check()
+}
+
+// pass raises sent to next. Credits below it are spent or lost; a limit below it, revoked too late, is raised along:
+// what was sent cannot be unsent.
+//
+// After a lapse of more than one packet life the numbers beyond the limit are passed too, or the client, whose numbers
+// never go back, could not use its next credit. But they give no right to run: they are barred until the next
+// change of the limit, by which time the client has been told to send those requests anew.
+func (l *Ledger) pass(e *entry, next uint64) {
+	switch {
+	case next <= e.sent:
+	case next <= e.limit:
+		l.issued -= next - e.sent
+		e.sent = next
+	case next-e.limit <= uint64(e.oldOver):
+		bar := uint16(0)
+		if e.is(flagBarred) {
+			bar = uint16(next - e.limit)
+		}
+		l.issued -= e.unused()
+		e.setLimit(next)
+		e.sent, e.bar = next, bar
+	default:
+		l.counters.Ahead++
+	}
+}
+
+// demand notes a newer demand, clamped to what the session could ever use, and moves a drained session accordingly.
+func (l *Ledger) demand(now clock.Time, s Session, e *entry, demand uint16) {
+	known := e.demand != 0
+	e.demand = uint16(min(uint64(demand), l.slots))
+	e.demandAt = now
+	if e.is(flagListed) && known != (e.demand != 0) {
+		l.unlist(e)
+		l.list(s, e)
+	}
+}
+
+// alive renews the lease, and counts a session again that had lapsed.
+func (l *Ledger) alive(now clock.Time, e *entry) {
+	e.seen = now
+	if e.is(flagLapsed) {
+		e.flags &^= flagLapsed
+		l.count(1)
+	}
+}
+
+// Arrive reports a request that is no duplicate, after Heard, and decides on possession: true if its number lies below
+// the highest limit that the client may still believe in. Then it is pending until Answer. Otherwise nothing has
+// changed, and the caller refuses it with the session's Limit.
+func (l *Ledger) Arrive(now clock.Time, s Session, number uint64) bool {
+	l.check()
+	e := l.at(s)
+	if e == nil {
+		return false
+	}
+	e.ungrace(now, l.config.PacketLife)
+	allowed := e.limit - uint64(e.bar)
+	if !e.is(flagBarred) {
+		allowed += uint64(e.oldOver)
+	}
+	if number >= allowed {
+		l.counters.Refused++
+		return false
+	}
+	if uint64(e.pending) >= l.slots { // late ones on top of a full window: more than its slots no session may have
+		l.counters.Full++
+		return false
+	}
+	l.pass(e, number+1)
+	e.pending++
+	l.pending++
+	l.issued++
+	l.busy = true
+	l.alive(now, e)
+	l.unlist(e) // its answer will carry the credit
+	l.check()
+	return true
+}
+
+// Answer closes one pending request of s and returns the limit that the answer carries. See the package comment for
+// the law. To a session whose lease has run out nothing is granted.
+func (l *Ledger) Answer(now clock.Time, s Session, kind Kind) (limit uint64, seq uint32) {
+	l.check()
+	e := l.at(s)
+	if e == nil {
+		return 0, 0
+	}
+	if e.pending == 0 {
+		l.counters.Misused++
+		return e.limit, e.seq
+	}
+	window, pending := e.window(), uint64(e.pending)-1
+	granted := pending
+	if !e.is(flagLapsed) {
+		granted = l.control.Window(Holding{
+			Issued:   l.issued,
+			Window:   window,
+			Pending:  pending,
+			Demand:   uint64(e.demand),
+			Rejected: kind == Rejection,
+		})
+		granted = max(min(granted, l.slots), pending)
+		e.seen = now
+	}
+	e.pending--
+	l.pending--
+	l.busy = true
+	l.issued = l.issued - window + granted
+	e.setLimit(e.sent + granted - pending)
+	l.settle(s, e)
+	l.check()
+	return e.limit, e.seq
+}
+
+// settle lists a session that was left with nothing, and takes one off the list that was given something.
+func (l *Ledger) settle(s Session, e *entry) {
+	switch {
+	case e.unused() > 0:
+		l.unlist(e)
+	case e.pending == 0 && !e.is(flagLapsed):
+		l.list(s, e)
+	}
+}
+
+// UpdateDue reports whether Update would change something at now.
+func (l *Ledger) UpdateDue(now clock.Time) bool { return l.control.UpdateDue(now) }
+
+// Update lets the controller adapt the pool, at most once per period, and reports whether it was due. After it a
+// number of drained sessions may be woken up.
+func (l *Ledger) Update(now clock.Time, signal Signal) bool {
+	l.check()
+	drained := l.wanting.count + l.waiting.count
+	load := Load{Issued: l.issued, Active: l.busy || l.pending > 0 || drained > 0}
+	if !l.control.Update(now, signal, load) {
+		return false
+	}
+	l.busy = false
+	l.wakes = l.config.DrainedPerUpdate
+	l.check()
+	return true
+}
+
+// Admit decides at the door, for a request that Arrive has let in; if false, it is to be answered by a rejection.
+func (l *Ledger) Admit(delay time.Duration) bool { return l.control.Admit(delay) }
+
+// count changes n_c and tells the controller.
+func (l *Ledger) count(change int) {
+	l.active += uint64(change)
+	l.control.Resize(l.active)
+}
+
+// slot returns the entry of an index that is below used.
+func (l *Ledger) slot(s Session) *entry { return &l.chunks[s>>chunkShift][s&chunkMask] }
+
+// at returns the entry of a registered session, or nil, which is the caller's fault and counted.
+func (l *Ledger) at(s Session) *entry {
+	if int(s>>chunkShift) < len(l.chunks) {
+		if e := l.slot(s); e.is(flagRegistered) {
+			return e
+		}
+	}
+	l.counters.Misused++
+	return nil
+}
