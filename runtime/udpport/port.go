@@ -1,0 +1,167 @@
+//go:build linux
+
+package udpport
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stillwater-rpc/stillwater/dispatcher"
+	"github.com/stillwater-rpc/stillwater/hw/clock"
+	"github.com/stillwater-rpc/stillwater/wire"
+)
+
+const (
+	// DefaultPayloadMax is what an Ethernet link of 1500 bytes carries in one unfragmented UDP packet over IPv4.
+	DefaultPayloadMax = 1500 - wire.IPv4HeaderBytes - wire.UDPHeaderBytes
+	// DefaultBufferCount lets four full batches be built before one is transmitted.
+	DefaultBufferCount = 256
+	// DefaultReceiveBufferBytes holds about 1,300 small packets, each of which the kernel accounts at 768 bytes. The
+	// kernel's own default of 208 KiB holds 277: less than 1 ms of traffic.
+	DefaultReceiveBufferBytes = 1 << 20
+
+	// receiveBatch is how many packets one system call takes, as many as the dispatcher asks for.
+	receiveBatch = 64
+	// sendBatch bounds how long one system call keeps the P: sending a packet runs the stack, and on a virtual
+	// device the receiver's half of it too, for 1 to 2 us.
+	sendBatch = 32
+)
+
+// Config says how to open a [Port].
+type Config struct {
+	// Listen is the address to bind; port 0 lets the kernel choose one. IPv4 or IPv6, and "[::]" takes both.
+	Listen netip.AddrPort
+	// PayloadMax is the largest payload in bytes, both ways; longer datagrams are dropped. 0 means DefaultPayloadMax.
+	PayloadMax int
+	// BufferCount is how many buffers can be lent or queued at once. 0 means DefaultBufferCount.
+	BufferCount int
+	// ReceiveBufferBytes is the socket's receive buffer; 0 means DefaultReceiveBufferBytes. Beyond
+	// net.core.rmem_max it needs CAP_NET_ADMIN, and without that is silently what the limit allows.
+	ReceiveBufferBytes int
+	// NoKernelStamps takes the time of Receive as the arrival of what it returns, instead of the kernel's stamp.
+	// Then a wait in the socket's buffer is not part of the load signal.
+	NoKernelStamps bool
+}
+
+// Port is a [dispatcher.Port] over a UDP socket.
+type Port struct {
+	fd         int
+	family     uint16
+	local      wire.Addr
+	payloadMax int
+	stamps     bool
+	emptyAt    clock.Time // when the socket was last known to hold nothing
+
+	in    receiver
+	out   sender
+	stats dispatcher.PortStats
+}
+
+var _ dispatcher.Port = (*Port)(nil)
+
+// Open binds a socket and allocates all that the port will ever need.
+func Open(cfg Config) (*Port, error) {
+	cfg.PayloadMax = cmp.Or(cfg.PayloadMax, DefaultPayloadMax)
+	cfg.BufferCount = cmp.Or(cfg.BufferCount, DefaultBufferCount)
+	cfg.ReceiveBufferBytes = cmp.Or(cfg.ReceiveBufferBytes, DefaultReceiveBufferBytes)
+	if cfg.PayloadMax < 1 || cfg.PayloadMax > wire.MaxUDPPayloadBytes {
+		return nil, fmt.Errorf("udpport: open: payload max of %d bytes: legal are 1 to %d", cfg.PayloadMax, wire.MaxUDPPayloadBytes)
+	}
+	if cfg.BufferCount < 1 {
+		return nil, fmt.Errorf("udpport: open: buffer count %d: at least 1", cfg.BufferCount)
+	}
+	if !cfg.Listen.IsValid() {
+		return nil, fmt.Errorf("udpport: open: no address to listen on")
+	}
+	p := &Port{payloadMax: cfg.PayloadMax, stamps: !cfg.NoKernelStamps}
+	p.family = unix.AF_INET6
+	if cfg.Listen.Addr().Unmap().Is4() {
+		p.family = unix.AF_INET
+	}
+	fd, err := unix.Socket(int(p.family), unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.IPPROTO_UDP)
+	if err != nil {
+		return nil, fmt.Errorf("udpport: open: socket: %w", err)
+	}
+	p.fd = fd
+	if err := p.configure(cfg); err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("udpport: open %v: %w", cfg.Listen, err)
+	}
+	p.in.init(cfg.PayloadMax)
+	p.out.init(cfg.PayloadMax, cfg.BufferCount)
+	return p, nil
+}
+
+// configure sets the socket's options and binds it.
+func (p *Port) configure(cfg Config) error {
+	size := cfg.ReceiveBufferBytes
+	if unix.SetsockoptInt(p.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, size) != nil {
+		if err := unix.SetsockoptInt(p.fd, unix.SOL_SOCKET, unix.SO_RCVBUF, size); err != nil {
+			return fmt.Errorf("set the receive buffer: %w", err)
+		}
+	}
+	if p.stamps {
+		if err := unix.SetsockoptInt(p.fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1); err != nil {
+			return fmt.Errorf("ask for arrival stamps: %w", err)
+		}
+	}
+	if err := p.forbidFragments(); err != nil {
+		return fmt.Errorf("forbid fragments: %w", err)
+	}
+	if err := unix.Bind(p.fd, sockaddrOf(cfg.Listen, p.family)); err != nil {
+		return fmt.Errorf("bind: %w", err)
+	}
+	name, err := unix.Getsockname(p.fd)
+	if err != nil {
+		return fmt.Errorf("read the bound address: %w", err)
+	}
+	p.local = addrOf(name)
+	return nil
+}
+
+// forbidFragments sets don't-fragment and ignores learnt path MTUs, as RFC 9000, section 14 wants of a protocol with
+// its own packet size: an AF_XDP peer drops fragments, and a forged ICMP message must not shrink us.
+func (p *Port) forbidFragments() error {
+	if p.family == unix.AF_INET6 {
+		if err := unix.SetsockoptInt(p.fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 0); err != nil {
+			return err
+		}
+		if err := unix.SetsockoptInt(p.fd, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_PROBE); err != nil {
+			return err
+		}
+	}
+	return unix.SetsockoptInt(p.fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_PROBE)
+}
+
+// LocalAddr is the bound address.
+func (p *Port) LocalAddr() wire.Addr { return p.local }
+
+// PayloadMax is the largest payload in bytes.
+func (p *Port) PayloadMax() int { return p.payloadMax }
+
+// Name is "udp".
+func (*Port) Name() string { return "udp" }
+
+// Stats reads the counters. What the kernel dropped for want of room is asked of the kernel here, not counted per packet.
+func (p *Port) Stats() dispatcher.PortStats {
+	stats := p.stats
+	stats.ReceiveDropped += p.kernelDrops()
+	return stats
+}
+
+// Close closes the socket. The port then receives nothing and loses what is sent.
+func (p *Port) Close() error {
+	if p.fd < 0 {
+		return nil
+	}
+	p.stats.ReceiveDropped += p.kernelDrops()
+	fd := p.fd
+	p.fd = -1 // a later use must not hit whoever gets the number next
+	if err := unix.Close(fd); err != nil {
+		return fmt.Errorf("udpport: close: %w", err)
+	}
+	return nil
+}
