@@ -1,0 +1,323 @@
+package dispatcher
+
+import (
+	"github.com/stillwater-rpc/stillwater/hw/clock"
+	"github.com/stillwater-rpc/stillwater/wire"
+	"github.com/stillwater-rpc/stillwater/wire/session"
+)
+
+// fromServer handles one message of a dialed connection.
+func (d *Dispatcher) fromServer(c *session.Conn, in *Datagram, m wire.Message) error {
+	switch m.Type {
+	case wire.TypeReply:
+		r, err := wire.ParseReply(m.Raw)
+		if err != nil {
+			return err
+		}
+		d.onReply(c, &r)
+	case wire.TypeReject:
+		r, err := wire.ParseReject(m.Raw)
+		if err != nil {
+			return err
+		}
+		d.onReject(c, r)
+	case wire.TypeBusy:
+		b, err := wire.ParseBusy(m.Raw)
+		if err != nil {
+			return err
+		}
+		d.onBusy(c, b)
+	case wire.TypeCreditUpdate:
+		u, err := wire.ParseCreditUpdate(m.Raw)
+		if err != nil {
+			return err
+		}
+		if s := d.byHandle(c, u.Session); s != nil {
+			s.gate.Apply(d.now, uint64(u.Limit), u.Seq)
+			d.pump(s)
+		}
+	case wire.TypeRegistered:
+		r, err := wire.ParseRegistered(m.Raw)
+		if err != nil {
+			return err
+		}
+		d.onRegistered(c, r)
+	case wire.TypeAccept, wire.TypeRetry:
+		return d.onOpened(c, m)
+	case wire.TypeGone:
+		g, err := wire.ParseGone(m.Raw)
+		if err != nil {
+			return err
+		}
+		d.onSessionGone(c, g)
+	default:
+		d.stats.UnknownMessages++
+	}
+	return nil
+}
+
+// onOpened handles the answers to an open: accepted, or asked to prove the address first.
+func (d *Dispatcher) onOpened(c *session.Conn, m wire.Message) error {
+	if m.Type == wire.TypeAccept {
+		a, err := wire.ParseAccept(m.Raw)
+		if err != nil {
+			return err
+		}
+		if !c.Established() {
+			c.Remote, c.Token, c.HasToken = a.Connection, a.Token, true
+		}
+		return nil
+	}
+	r, err := wire.ParseRetry(m.Raw)
+	if err != nil {
+		return err
+	}
+	if c.Established() || (c.HasToken && c.Token == r.Token) {
+		return nil
+	}
+	c.Token, c.HasToken = r.Token, true
+	d.eachSession(c, func(s *Session) {
+		s.out.Each(func(call *Call) { d.transmit(call, true) })
+	})
+	return nil
+}
+
+// eachSession calls f for the live sessions of a dialed connection.
+func (d *Dispatcher) eachSession(c *session.Conn, f func(*Session)) {
+	for _, s := range d.caller.sessions {
+		if s != nil && !s.closed && s.conn.Conn == c {
+			f(s)
+		}
+	}
+}
+
+func (d *Dispatcher) onRegistered(c *session.Conn, r wire.Registered) {
+	s := d.byHandle(c, r.Session)
+	if s == nil {
+		return
+	}
+	s.remote = r.ServerSession
+	s.out.SetLimit(min(int(r.Slots), d.cfg.SlotsMax))
+	s.conn.target, s.conn.threshold = r.TargetDelay, r.DropThreshold
+}
+
+func (d *Dispatcher) onReply(c *session.Conn, r *wire.Reply) {
+	s := d.byHandle(c, r.Session)
+	if s == nil {
+		d.stats.LateAnswers++
+		return
+	}
+	s.gate.Apply(d.now, uint64(r.Limit), r.Seq)
+	s.conn.service.Sample(r.Service)
+	s.conn.residence.Sample(r.PacketQueue + r.RequestQueue + r.Service)
+	call := s.out.Find(r.Number, r.Slot)
+	if call == nil {
+		d.stats.LateAnswers++ // a second answer, or one whose call has ended
+		d.pump(s)
+		return
+	}
+	call.Reply = append(call.Reply, r.Payload...)
+	call.Timing = Timing{
+		ClientQueue: call.transmitted.Sub(call.submitted), PacketQueue: r.PacketQueue,
+		RequestQueue: r.RequestQueue, Service: r.Service,
+	}
+	stay := r.PacketQueue + r.RequestQueue + r.Service
+	call.Timing.Network = max(d.now.Sub(call.transmitted)-stay, 0)
+	d.finishCall(call, outcomeOf(r.Status))
+	d.pump(s)
+}
+
+func outcomeOf(status wire.Status) Outcome {
+	switch status {
+	case wire.StatusOK:
+		return OutcomeOK
+	case wire.StatusPanic:
+		return OutcomePanic
+	case wire.StatusTooLarge:
+		return OutcomeReplyTooLarge
+	default:
+		return OutcomeHandlerError
+	}
+}
+
+func (d *Dispatcher) onReject(c *session.Conn, r wire.Reject) {
+	s := d.byHandle(c, r.Session)
+	if s == nil {
+		d.stats.LateAnswers++
+		return
+	}
+	s.gate.Apply(d.now, uint64(r.Limit), r.Seq)
+	call := s.out.Find(r.Number, r.Slot)
+	switch {
+	case call == nil:
+		d.stats.LateAnswers++
+	case r.Reason == wire.RejectOverLimit:
+		if call.state == callSent { // no outcome yet: it waits for a limit above its number
+			call.state, call.heard = callRefused, d.now
+			s.refused++
+			d.stats.OverLimit++
+			d.armCall(call)
+		}
+	default:
+		call.Reason, call.Advice = r.Reason, r.Advice
+		d.finishCall(call, OutcomeRejected)
+	}
+	d.pump(s)
+}
+
+// onBusy slows the retransmission of a call down that is only queued.
+func (d *Dispatcher) onBusy(c *session.Conn, b wire.Busy) {
+	s := d.byHandle(c, b.Session)
+	if s == nil {
+		return
+	}
+	if call := s.out.Find(b.Number, b.Slot); call != nil && call.state == callSent {
+		call.heard = d.now
+		d.armCall(call)
+	}
+}
+
+// onSessionGone handles a server that has forgotten one session of a connection it knows.
+func (d *Dispatcher) onSessionGone(c *session.Conn, g wire.Gone) {
+	if g.Session == 0 || g.Connection != c.Remote {
+		return
+	}
+	d.eachSession(c, func(s *Session) {
+		if s.remote == g.Session {
+			d.loseSession(s)
+		}
+	})
+}
+
+// lost ends a connection whose server does not know it any more: what was sent has an unknown outcome, what waits is
+// sent to the new boot.
+func (d *Dispatcher) lost(c *session.Conn) {
+	d.stats.PeersLost++
+	d.abandon(c)
+	c.Reset(d.conns.NextID(c))
+	d.eachSession(c, d.loseSession)
+}
+
+// loseSession ends what is outstanding and makes the session register anew. A call beyond the limit never ran: it waits again.
+func (d *Dispatcher) loseSession(s *Session) {
+	out := s.out
+	s.reset(d)
+	out.Each(func(call *Call) {
+		if call.state == callRefused {
+			call.state = callQueued
+			if s.waiting.Push(&call.waiter, call.Deadline) != nil {
+				call.state = callIdle
+				d.endCall(call, OutcomeQueueFull)
+				return
+			}
+			d.caller.timers.Arm(&call.timer, d.wake(call, s.expiry(call.Deadline)))
+			return
+		}
+		d.endCall(call, OutcomePeerLost)
+	})
+	d.pump(s)
+}
+
+// finishCall ends a call and takes it out of whatever it is in.
+func (d *Dispatcher) finishCall(c *Call, o Outcome) {
+	s := c.Session
+	switch c.state {
+	case callQueued:
+		s.waiting.Remove(&c.waiter)
+	case callRefused:
+		s.refused--
+		s.out.End(c.slot)
+	case callSent:
+		s.out.End(c.slot)
+	}
+	d.endCall(c, o)
+}
+
+// endCall gives the call back to its caller.
+func (d *Dispatcher) endCall(c *Call, o Outcome) {
+	d.caller.timers.Disarm(&c.timer)
+	c.state, c.Outcome = callIdle, o
+	d.stats.Outcomes[o]++
+	c.Done(c)
+}
+
+// Cancel ends a call at its caller's wish, if it has not ended. If it was sent, the server is told, so that it does not start.
+func (d *Dispatcher) Cancel(now clock.Time, c *Call) {
+	d.now = now
+	s := c.Session
+	if c.state == callIdle {
+		return
+	}
+	if c.state == callSent && s.remote != 0 {
+		m := wire.Cancel{Session: s.remote, Number: c.number, Slot: c.slot}
+		if o := d.room(s.conn.Conn, m.Length()); o != nil {
+			o.buffer.Bytes = m.Append(o.buffer.Bytes)
+		}
+	}
+	d.finishCall(c, OutcomeCancelled)
+	d.pump(s)
+}
+
+// CloseSession ends all calls of a session and hands its credits back.
+func (d *Dispatcher) CloseSession(now clock.Time, s *Session) {
+	d.now = now
+	if s.closed {
+		return
+	}
+	s.closed = true
+	for s.waiting.Len() > 0 {
+		c := s.waiting.Pop().Value
+		c.state = callIdle
+		d.endCall(c, OutcomeClosed)
+	}
+	s.out.Each(func(c *Call) { d.finishCall(c, OutcomeClosed) })
+	d.caller.probes.Disarm(&s.probe)
+	if s.remote != 0 {
+		m := wire.Deregister{Session: s.remote, Next: wire.Number(s.gate.Next()), Seq: s.gate.Seq()}
+		if o := d.room(s.conn.Conn, m.Length()); o != nil {
+			o.buffer.Bytes = m.Append(o.buffer.Bytes)
+		}
+	}
+	d.caller.spare = append(d.caller.spare, uint32(s.local)&(1<<handleIndexBits-1))
+	s.conn.users--
+}
+
+// callTimers fires what is due: expiry at the client, deadlines, retransmissions, probes.
+func (d *Dispatcher) callTimers() {
+	for t := d.caller.timers.Advance(d.now); t != nil; t = d.caller.timers.Advance(d.now) {
+		d.callDue(t.Value)
+	}
+	for t := d.caller.probes.Advance(d.now); t != nil; t = d.caller.probes.Advance(d.now) {
+		d.armProbe(t.Value)
+	}
+}
+
+func (d *Dispatcher) callDue(c *Call) {
+	s := c.Session
+	switch {
+	case c.state == callQueued:
+		// What the server tells may have moved the expiry since it was set.
+		if at := d.wake(c, s.expiry(c.Deadline)); at > d.now {
+			d.caller.timers.Arm(&c.timer, at)
+			return
+		}
+		d.finishCall(c, OutcomeExpired)
+		d.armProbe(s)
+	case d.end(c) <= d.now:
+		outcome := OutcomeDeadline
+		switch {
+		case c.state == callRefused:
+			outcome = OutcomeExpired
+		case c.Deadline == 0:
+			outcome = OutcomePeerLost
+		}
+		d.finishCall(c, outcome)
+		d.pump(s)
+	case c.state == callRefused && !s.covers(c):
+		c.interval = min(2*c.interval, rtoMax)
+		c.resend = d.now.Add(c.interval)
+		d.transmit(c, true) // asks again: the refusal's limit may have been lost
+	default:
+		d.transmit(c, true)
+	}
+}

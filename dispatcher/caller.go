@@ -1,0 +1,287 @@
+package dispatcher
+
+import (
+	"errors"
+	"time"
+
+	"github.com/stillwater-rpc/stillwater/credit/client"
+	"github.com/stillwater-rpc/stillwater/hw/clock"
+	"github.com/stillwater-rpc/stillwater/wire"
+	"github.com/stillwater-rpc/stillwater/wire/session"
+)
+
+// caller is the state of the calling side.
+type caller struct {
+	conns    map[wire.Addr]*dialed
+	sessions []*Session // by the index in our handles; 0 is never used
+	spare    []uint32
+	timers   *clock.Wheel[Call]
+	probes   *clock.Wheel[Session]
+}
+
+// Timers of calls are hundreds of microseconds away: a revolution of 32 ms at 8 us a slot keeps nearly all of them one look away.
+const (
+	wheelTick  = 8 * time.Microsecond
+	wheelSlots = 4096
+)
+
+func newCaller() caller {
+	return caller{
+		conns: make(map[wire.Addr]*dialed), sessions: make([]*Session, 1),
+		timers: clock.NewWheel[Call](wheelTick, wheelSlots), probes: clock.NewWheel[Session](wheelTick, wheelSlots),
+	}
+}
+
+// dialed is what a client knows of a server, over all its sessions there.
+type dialed struct {
+	*session.Conn
+	users     int
+	residence session.RTT   // packet queue + request queue + service, as the server says
+	service   session.RTT   // its handlers' part
+	target    time.Duration // the server's target delay
+	threshold time.Duration // the server's drop threshold
+}
+
+// Session is one virtual client: it holds credits of one server. All its methods belong to the dispatcher's owner.
+type Session struct {
+	conn    *dialed
+	local   wire.SessionID // ours: what the server's answers carry
+	remote  wire.SessionID // the server's; 0 = not registered
+	gate    client.Gate
+	waiting *client.Queue[Call]
+	out     session.Outstanding[Call]
+	refused int // of the outstanding: beyond the limit
+	probe   clock.Timer[Session]
+	closed  bool
+}
+
+// ErrUnusableAddress says that nobody can be dialed there.
+var ErrUnusableAddress = errors.New("unusable address: unspecified, or port 0")
+
+// Open makes a session with the server at an address. Nothing is sent until its first call.
+func (d *Dispatcher) Open(now clock.Time, to wire.Addr) (*Session, error) {
+	d.now = now
+	if to.Port == 0 || to.AddrPort().Addr().IsUnspecified() {
+		return nil, ErrUnusableAddress
+	}
+	conn := d.caller.conns[to]
+	if conn == nil {
+		c, err := d.conns.Dial(to, now)
+		if err != nil {
+			return nil, err
+		}
+		d.place(c)
+		conn = &dialed{Conn: c}
+		d.caller.conns[to] = conn
+	}
+	conn.users++
+	s := &Session{conn: conn, waiting: client.NewQueue[Call](d.cfg.WaitingMax)}
+	s.local = d.newHandle(s)
+	s.reset(d)
+	s.probe.Value = s
+	return s, nil
+}
+
+// newHandle gives the session a place and a handle. Handles carry a generation, so that an answer to a closed
+// session does not reach the one that has its place now.
+func (d *Dispatcher) newHandle(s *Session) wire.SessionID {
+	k := &d.caller
+	if n := len(k.spare); n > 0 {
+		index := k.spare[n-1]
+		k.spare = k.spare[:n-1]
+		generation := uint32(k.sessions[index].local)>>handleIndexBits + 1
+		k.sessions[index] = s
+		return wire.SessionID(generation<<handleIndexBits | index)
+	}
+	k.sessions = append(k.sessions, s)
+	return wire.SessionID(len(k.sessions) - 1)
+}
+
+const handleIndexBits = 24
+
+// byHandle returns the live session that an answer is for, or nil.
+func (d *Dispatcher) byHandle(c *session.Conn, id wire.SessionID) *Session {
+	index := int(id & (1<<handleIndexBits - 1))
+	if index >= len(d.caller.sessions) {
+		return nil
+	}
+	if s := d.caller.sessions[index]; s != nil && s.local == id && !s.closed && s.conn.Conn == c {
+		return s
+	}
+	return nil
+}
+
+// reset makes the session unregistered: it may send one request, which registers it.
+func (s *Session) reset(d *Dispatcher) {
+	s.remote, s.refused = 0, 0
+	s.gate = client.NewGate(0)
+	s.out = session.Outstanding[Call]{}
+	s.out.SetLimit(d.cfg.SlotsMax)
+}
+
+// Waiting is the number of calls that wait for a credit; Outstanding of those that wait for an answer; Unused of
+// credits not spent.
+func (s *Session) Waiting() int     { return s.waiting.Len() }
+func (s *Session) Outstanding() int { return s.out.Len() }
+func (s *Session) Unused() uint64   { return s.gate.Unused() }
+
+// Credit is what the session knows of its limit: limit, next and sequence.
+func (s *Session) Credit() (limit, next uint64, seq uint32) {
+	return s.gate.Limit(), s.gate.Next(), s.gate.Seq()
+}
+
+// Submit starts a call. It ends by Done, which may be called before Submit returns.
+func (d *Dispatcher) Submit(now clock.Time, c *Call) {
+	d.now = now
+	s := c.Session
+	c.Outcome, c.state, c.Retransmissions = OutcomeNone, callIdle, 0
+	c.submitted, c.transmitted, c.heard = now, 0, now
+	c.timer.Value, c.waiter.Value = c, c
+	d.stats.Calls++
+	switch {
+	case s.closed:
+		d.finishCall(c, OutcomeClosed)
+		return
+	case len(c.Payload) > d.RequestMax():
+		d.finishCall(c, OutcomeTooLarge)
+		return
+	}
+	expires := s.expiry(c.Deadline)
+	if expires != 0 && expires <= now {
+		d.finishCall(c, OutcomeExpired)
+		return
+	}
+	if s.waiting.Push(&c.waiter, c.Deadline) != nil {
+		d.finishCall(c, OutcomeQueueFull)
+		return
+	}
+	c.state = callQueued
+	d.caller.timers.Arm(&c.timer, d.wake(c, expires))
+	d.pump(s)
+}
+
+// wake is when a waiting call is looked at again: when it expires, or, without a deadline, when it is given up.
+func (d *Dispatcher) wake(c *Call, expires clock.Time) clock.Time {
+	if expires == 0 {
+		return c.heard.Add(d.cfg.GiveUp)
+	}
+	return expires
+}
+
+// expiry is the last instant at which sending makes sense.
+func (s *Session) expiry(deadline clock.Time) clock.Time {
+	return client.ExpiresAt(deadline, s.conn.RTT.Smoothed(), s.conn.target, s.conn.service.Smoothed())
+}
+
+// RequestMax is the largest payload of a call in bytes: what fits beside the largest header and an open.
+func (d *Dispatcher) RequestMax() int {
+	return d.port.PayloadMax() - wire.OverheadBytes - wire.OpenTokenBytes - wire.RequestBytes - requestOptionalBytes
+}
+
+// requestOptionalBytes is room for budget, class and the length of metadata.
+const requestOptionalBytes = 4 + 4 + 2
+
+// pump sends what the session's credits and slots allow: first what was refused, then what waits, earliest deadline first.
+func (d *Dispatcher) pump(s *Session) {
+	if s.refused > 0 {
+		s.out.Each(func(c *Call) {
+			if c.state == callRefused && s.covers(c) {
+				s.refused--
+				c.state = callSent
+				d.transmit(c, true)
+			}
+		})
+	}
+	s.gate.Expire(d.now)
+	for s.waiting.Len() > 0 && s.gate.CanSend() && !s.out.Full() {
+		c := s.waiting.Pop().Value
+		c.number = wire.Number(s.gate.Take())
+		c.slot = s.out.Begin(c.number, c)
+		c.state, c.transmitted = callSent, d.now
+		d.transmit(c, false)
+	}
+	d.armProbe(s)
+}
+
+// covers reports whether the limit is above the number of a call that was refused for it.
+func (s *Session) covers(c *Call) bool { return uint64(c.number) < s.gate.Limit() }
+
+// transmit puts the call's request into a packet and sets its timer.
+func (d *Dispatcher) transmit(c *Call, again bool) {
+	s := c.Session
+	m := wire.Request{
+		Register: s.remote == 0, Retransmission: again, Session: s.remote, Number: c.number,
+		Next: wire.Number(s.gate.Next()), Method: c.Method, Seq: s.gate.Seq(), Slot: c.slot, Demand: s.demand(),
+		Criticality: c.Criticality, Payload: c.Payload,
+	}
+	if m.Register {
+		m.Session = s.local
+	}
+	if c.Deadline != 0 {
+		m.HasBudget, m.Budget = true, max(c.Deadline.Sub(d.now), 0)
+	}
+	if o := d.room(s.conn.Conn, m.Length()); o != nil {
+		o.buffer.Bytes = m.Append(o.buffer.Bytes)
+	}
+	if again {
+		c.Retransmissions++
+		d.stats.Retransmissions++
+		c.interval = min(2*c.interval, rtoMax)
+	} else {
+		c.interval = s.conn.rto(d.cfg.RTOInitial)
+		d.stats.RequestsSent++
+	}
+	d.armCall(c)
+}
+
+// armCall sets the timer of a sent call: to its next retransmission, or its end if that is earlier.
+func (d *Dispatcher) armCall(c *Call) {
+	c.resend = d.now.Add(c.interval)
+	d.caller.timers.Arm(&c.timer, clock.Earliest(c.resend, d.end(c)))
+}
+
+// end is when a sent call is over without an answer.
+func (d *Dispatcher) end(c *Call) clock.Time {
+	if c.Deadline != 0 {
+		return c.Deadline
+	}
+	return c.heard.Add(d.cfg.GiveUp)
+}
+
+// demand is what the session tells the server: calls that wait, and those that were sent in vain.
+func (s *Session) demand() uint16 { return uint16(min(s.waiting.Len()+s.refused, 1<<16-1)) }
+
+// rto is how long an answer may take before it is asked for again: a round trip, and whatever the server says requests stay there,
+// but at least what they may stay there. It is not a multiple of the bare round trip: under overload that would resend what is
+// only queued.
+func (c *dialed) rto(initial time.Duration) time.Duration {
+	if c.RTT.Smoothed() == 0 {
+		return initial
+	}
+	stay := max(c.residence.Bound(), c.threshold+c.service.Bound())
+	return min(c.RTT.Bound()+stay+settleMargin, rtoMax)
+}
+
+// armProbe keeps the probe timer running while the session has demand, nothing outstanding and no credit: the one
+// state that no answer would end.
+func (d *Dispatcher) armProbe(s *Session) {
+	if s.remote == 0 || s.closed {
+		return
+	}
+	demand, outstanding := s.waiting.Len(), s.out.Len()
+	if demand == 0 || outstanding > 0 || s.gate.CanSend() {
+		d.caller.probes.Disarm(&s.probe)
+		return
+	}
+	s.gate.SetRTT(s.conn.RTT.Smoothed())
+	if !s.gate.ProbeDue(d.now, demand, outstanding) {
+		d.caller.probes.Arm(&s.probe, s.gate.NextProbe())
+		return
+	}
+	d.stats.ProbesSent++
+	m := wire.Probe{Session: s.remote, Next: wire.Number(s.gate.Next()), Seq: s.gate.Seq(), Demand: s.demand()}
+	if o := d.room(s.conn.Conn, m.Length()); o != nil {
+		o.buffer.Bytes = m.Append(o.buffer.Bytes)
+	}
+	d.caller.probes.Arm(&s.probe, s.gate.NextProbe())
+}

@@ -1,0 +1,89 @@
+package dispatcher
+
+import (
+	"time"
+
+	"github.com/stillwater-rpc/stillwater/credit"
+	"github.com/stillwater-rpc/stillwater/credit/client"
+	"github.com/stillwater-rpc/stillwater/wire"
+)
+
+// Config is fixed when a dispatcher is made. Zero values mean the documented defaults.
+type Config struct {
+	Owner    uint8    // which dispatcher of its endpoint this is: in every connection id
+	Epoch    uint32   // differs from boot to boot: requests of an earlier boot never run
+	TokenKey [32]byte // secret of the address tokens, random for each boot
+	// TrustedNetwork accepts a first contact without an address token: one round trip less, and any peer can make us keep state
+	// for an address that is not its own.
+	TrustedNetwork bool
+
+	SlotsMax       int           // outstanding requests of one session, at the server and at the client; 0 = 256
+	ConnectionsMax int           // 0 = 65536
+	SessionsMax    int           // 0 = 1<<21
+	WaitingMax     int           // calls waiting for credit in one client session; 0 = 4096
+	PacketLifetime time.Duration // how long a packet may still be under way; 0 = 1 s
+	IdleTimeout    time.Duration // a connection that said nothing for so long is forgotten; 0 = 1 h
+	RTOInitial     time.Duration // first retransmission before anything was measured; 0 = 2 ms
+	GiveUp         time.Duration // a call without deadline is lost after so long without a sign of life; 0 = 10 s
+}
+
+// ServeConfig makes a dispatcher serve. Zero values mean the documented defaults.
+type ServeConfig struct {
+	Credit  *credit.Ledger // required
+	Workers int            // requests in service at once, blocked ones included; 0 = 256
+	// Parallel is how many requests can be computed on at once: the queued work divided by it is how long the queue will take. 0 = 1.
+	Parallel int
+	QueueMax int // requests waiting; 0 = 131072. Beyond it they are rejected
+	// TargetDelay and DropThreshold are told to the clients, who expire by the one and time retransmission by the other.
+	TargetDelay, DropThreshold time.Duration
+}
+
+// Bounds of what a peer can make us do or keep.
+const (
+	batchSize         = 64                     // packets taken from the port at once: 64 x 64 B fit the L1 cache, and 64 x 0.3 us keep a turn short
+	smallAnswerRate   = 20_000                 // refusals, gone and retry per second: enough for every client to learn, too few to be worth provoking
+	smallAnswerBurst  = 1024                   //
+	freeRequestsMax   = 4096                   // request objects kept for reuse; more goes back to the garbage collector
+	rtoMax            = 100 * time.Millisecond // a probe of a pending request is never slower than this
+	settleMargin      = 20 * time.Microsecond  // below it, a timer is noise: one timer tick of a spinning loop
+	sweepEvery        = 100 * time.Microsecond // housekeeping at most this often
+	sweepSessions     = 64                     // sessions looked at per sweep
+	sweepTables       = 256                    // slot tables looked at per sweep
+	drainedGrantsTurn = 32                     // credits given to drained sessions per turn
+)
+
+// def replaces an unset value.
+func def[T int | time.Duration](v *T, value T) {
+	if *v == 0 {
+		*v = value
+	}
+}
+
+func (c ServeConfig) withDefaults() ServeConfig {
+	def(&c.Workers, 256)
+	def(&c.Parallel, 1)
+	def(&c.QueueMax, 1<<17)
+	return c
+}
+
+func (c Config) withDefaults() Config {
+	def(&c.SlotsMax, 256)
+	def(&c.ConnectionsMax, 1<<16)
+	def(&c.SessionsMax, 1<<21)
+	def(&c.WaitingMax, 4096)
+	def(&c.PacketLifetime, time.Second)
+	def(&c.IdleTimeout, time.Hour)
+	def(&c.RTOInitial, 2*time.Millisecond)
+	def(&c.GiveUp, 10*time.Second)
+	return c
+}
+
+// Method is one registered method.
+type Method struct {
+	Name string
+	ID   wire.Method
+	// Run executes one request on a worker: it reads Payload, appends to Reply and sets Status. It may block.
+	Run func(*Request)
+
+	service client.Learnt // learnt service time
+}

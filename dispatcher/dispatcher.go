@@ -1,0 +1,222 @@
+package dispatcher
+
+import (
+	"time"
+
+	"github.com/stillwater-rpc/stillwater/credit"
+	"github.com/stillwater-rpc/stillwater/credit/client"
+	"github.com/stillwater-rpc/stillwater/hw/clock"
+	"github.com/stillwater-rpc/stillwater/wire"
+	"github.com/stillwater-rpc/stillwater/wire/session"
+)
+
+// Dispatcher is the core of one endpoint. It has one owner at a time; no method blocks.
+type Dispatcher struct {
+	cfg   Config
+	port  Port
+	now   clock.Time // of the present call
+	stats Stats
+
+	conns  *session.Table
+	minter *session.Minter
+	small  rate
+	batch  [batchSize]Datagram
+
+	out         []outgoing // by connection index
+	dirty       []*session.Conn
+	raw         int // packets queued that belong to no connection
+	unsent      int
+	unsentSince clock.Time
+
+	server server
+	caller caller
+
+	rtt       session.RTT // over all accepted connections
+	nextSweep clock.Time
+}
+
+// server is the state of the serving side.
+type server struct {
+	ServeConfig
+	ledger    *credit.Ledger // nil = serves nothing
+	peers     *session.Peers
+	methods   map[wire.Method]*Method
+	tables    []*slotTable // by Peer.Slots; 0 is never used
+	spare     []uint32     // free places in tables
+	cursor    uint32       // of the sweep over tables
+	queue     requestQueue
+	pool      requestPool
+	inService int
+	packetAge time.Duration // age of the oldest packet of the last batch
+	service   client.Learnt // over all methods
+	draining  bool
+	recycle   func(*Request)
+}
+
+// slotTable is the at-most-once table of one session that is not idle.
+type slotTable struct {
+	session.Slots[Request]
+	place credit.Session // 0 = spare
+	heard clock.Time
+}
+
+// New returns a dispatcher over the port.
+func New(cfg Config, port Port) *Dispatcher {
+	cfg = cfg.withDefaults()
+	d := &Dispatcher{
+		cfg: cfg, port: port,
+		conns:  session.NewTable(cfg.Owner, cfg.Epoch, cfg.ConnectionsMax),
+		minter: session.NewMinter(cfg.TokenKey),
+		server: server{
+			peers: session.NewPeers(), methods: make(map[wire.Method]*Method), tables: make([]*slotTable, 1),
+		},
+		caller: newCaller(),
+	}
+	d.server.recycle = d.recycle
+	return d
+}
+
+// Serve makes the dispatcher accept connections and run requests, and returns how many may be in service. Once.
+func (d *Dispatcher) Serve(cfg ServeConfig) (workers int) {
+	d.server.ServeConfig = cfg.withDefaults()
+	d.server.ledger = cfg.Credit
+	return d.server.Workers
+}
+
+// Close ends all client sessions, with their calls.
+func (d *Dispatcher) Close(now clock.Time) {
+	for _, s := range d.caller.sessions {
+		if s != nil {
+			d.CloseSession(now, s)
+		}
+	}
+	d.Flush(now)
+}
+
+// Register adds a method.
+func (d *Dispatcher) Register(m *Method) error {
+	if other := d.server.methods[m.ID]; other != nil {
+		return &MethodCollisionError{Name: m.Name, Other: other.Name}
+	}
+	d.server.methods[m.ID] = m
+	return nil
+}
+
+// MethodCollisionError says that two method names have one 64-bit hash, or are the same.
+type MethodCollisionError struct{ Name, Other string }
+
+func (e *MethodCollisionError) Error() string {
+	if e.Name == e.Other {
+		return "method " + e.Name + " is registered already"
+	}
+	return "methods " + e.Name + " and " + e.Other + " have the same hash: rename one"
+}
+
+// Receive takes one batch of packets from the port, handles them, and returns their number.
+func (d *Dispatcher) Receive(now clock.Time) int {
+	d.now = now
+	n := d.port.Receive(now, d.batch[:])
+	d.server.packetAge = 0
+	if n > 0 {
+		d.server.packetAge = max(now.Sub(d.batch[0].Arrival), 0)
+	}
+	for i := range n {
+		d.packet(&d.batch[i])
+	}
+	return n
+}
+
+// packet handles one datagram: it finds the connection, then walks the messages.
+func (d *Dispatcher) packet(in *Datagram) {
+	d.stats.PacketsReceived++
+	p, err := wire.ParsePacket(in.Payload)
+	if err != nil || p.Flags&wire.PacketSealed != 0 {
+		d.stats.Malformed++
+		return
+	}
+	var c *session.Conn
+	switch {
+	case p.Flags&wire.PacketHandshake != 0:
+		c = d.handshake(in, p.Messages)
+	case p.Connection == 0:
+		d.gone(in, p.Messages)
+		return
+	default:
+		c = d.conns.Lookup(p.Connection)
+		if c == nil {
+			d.unknown(in, p)
+			return
+		}
+	}
+	if c == nil {
+		return
+	}
+	if c.Peer != in.From {
+		d.stats.WrongPeer++
+		return
+	}
+	newer := c.Received(in.Arrival, p.Header)
+	if rtt := c.RTT.Smoothed(); rtt > 0 && !c.Dialed {
+		d.rtt.Sample(rtt)
+	}
+	d.messages(c, in, p.Messages, newer)
+}
+
+// messages walks the messages of a packet. What follows a malformed one is not readable.
+func (d *Dispatcher) messages(c *session.Conn, in *Datagram, rest []byte, newer bool) {
+	for len(rest) > 0 {
+		m, tail, err := wire.NextMessage(rest)
+		if err != nil {
+			d.stats.Malformed++
+			return
+		}
+		rest = tail
+		if c.Dialed {
+			err = d.fromServer(c, in, m)
+		} else {
+			err = d.fromClient(c, in, m, newer)
+		}
+		if err != nil {
+			d.stats.Malformed++
+		}
+	}
+}
+
+// Tick does what is due at now: finished timers of calls, the pool, grants to drained sessions, housekeeping. It is
+// cheap when nothing is due.
+func (d *Dispatcher) Tick(now clock.Time) {
+	d.now = now
+	d.callTimers()
+	if d.server.ledger != nil {
+		d.credits()
+	}
+	if now >= d.nextSweep {
+		d.nextSweep = now.Add(sweepEvery)
+		d.sweep()
+	}
+}
+
+// Deadline is when Tick must be called next even if no packet arrives; zero = never.
+func (d *Dispatcher) Deadline() clock.Time {
+	at := clock.Earliest(d.caller.timers.Next(), d.caller.probes.Next())
+	if d.server.ledger == nil {
+		return at
+	}
+	if totals := d.server.ledger.Totals(); totals.Drained > 0 {
+		at = clock.Earliest(at, d.now.Add(sweepEvery))
+	} else if len(d.server.tables)-1 > len(d.server.spare) || totals.Issued > 0 {
+		at = clock.Earliest(at, d.now.Add(time.Millisecond))
+	}
+	return at
+}
+
+// sweep looks at a few sessions, slot tables and connections: none has a timer of its own.
+func (d *Dispatcher) sweep() {
+	if d.server.ledger != nil {
+		d.server.ledger.Sweep(d.now, sweepSessions)
+		d.sweepTables()
+	}
+	if c := d.conns.SweepOne(d.now.Add(-d.cfg.IdleTimeout)); c != nil && !c.Dialed {
+		d.forget(c)
+	}
+}

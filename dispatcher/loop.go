@@ -1,0 +1,359 @@
+package dispatcher
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stillwater-rpc/stillwater/hw/clock"
+)
+
+// ErrLoopStopped says that the loop runs no more.
+var ErrLoopStopped = errors.New("endpoint closed")
+
+// LoopConfig says how a loop uses its CPU.
+type LoopConfig struct {
+	// Spin is how long the loop polls an idle port before it blocks; 0 = 50 us, negative = for ever. Waking from a block costs 15
+	// to 100 us, spinning costs a CPU.
+	Spin time.Duration
+}
+
+// How the loop divides its time.
+const (
+	spinDefault = 50 * time.Microsecond
+	yieldEvery  = 50 * time.Microsecond // other goroutines wait no longer for a busy loop
+	yieldEmpty  = 64                    // empty polls between two yields
+	waitMax     = 100 * time.Millisecond
+	// A kick costs about 1 us of system call, so four answers share one. Holding an answer back for longer than
+	// answerHoldMax costs its client more than the kick costs us.
+	answersPerKick = 4
+	answerHoldMax  = 40 * time.Microsecond
+)
+
+// Task is work for the loop, run by whoever holds the baton. It may be posted again once it has run.
+type Task struct {
+	Run  func(d *Dispatcher, now clock.Time)
+	next *Task
+}
+
+// Loop is the shell around a dispatcher: leader and followers, as ARCHITECTURE.md tells. One goroutine at a time holds
+// the baton, and only it touches the dispatcher.
+type Loop struct {
+	d    *Dispatcher
+	port Port
+	spin time.Duration
+	wake int // eventfd
+
+	baton    atomic.Bool // held
+	armed    atomic.Bool // a follower is runnable and has not looked at the baton yet
+	sleeping atomic.Bool // the leader blocks, or is about to
+	stopping atomic.Bool
+	tasks    atomic.Pointer[Task]    // posted, newest first
+	finished atomic.Pointer[Request] // by handlers that came back without the baton, newest first
+
+	mu      sync.Mutex
+	parked  []chan struct{}
+	workers int // goroutines
+	limit   int
+	stopped bool // no goroutine is left; the dispatcher belongs to whoever holds mu
+	gone    sync.WaitGroup
+
+	// of the leader
+	yielded    clock.Time
+	idleSince  clock.Time
+	emptyPolls int
+	ended      uint64 // calls that had their outcome at the last yield
+}
+
+// NewLoop returns a loop around the dispatcher and its port; Start runs it.
+func NewLoop(cfg LoopConfig, d *Dispatcher, port Port) (*Loop, error) {
+	wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		return nil, fmt.Errorf("making the loop's eventfd: %w", err)
+	}
+	if cfg.Spin == 0 {
+		cfg.Spin = spinDefault
+	}
+	return &Loop{d: d, port: port, spin: cfg.Spin, wake: wake, limit: 1}, nil
+}
+
+// Start makes the first goroutine.
+func (l *Loop) Start() {
+	l.mu.Lock()
+	l.spawn()
+	l.mu.Unlock()
+}
+
+// SetWorkers bounds the goroutines: as many handlers may be in service, and one more polls.
+func (l *Loop) SetWorkers(handlers int) {
+	l.mu.Lock()
+	l.limit = handlers + 1
+	l.mu.Unlock()
+}
+
+// Stop ends the loop, waits for its goroutines, including handlers that run, and leaves the dispatcher to the caller.
+func (l *Loop) Stop() {
+	if l.stopping.Swap(true) {
+		return
+	}
+	l.signal()
+	l.mu.Lock()
+	for _, ch := range l.parked {
+		close(ch)
+	}
+	l.parked = nil
+	l.mu.Unlock()
+	l.gone.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stopped = true
+	l.drain(clock.Now())
+	unix.Close(l.wake)
+}
+
+// Post hands a task to the loop, from any goroutine. It reports false when the loop has stopped; the task will not run then.
+func (l *Loop) Post(t *Task) bool {
+	if l.stopping.Load() {
+		return false
+	}
+	for {
+		t.next = l.tasks.Load()
+		if l.tasks.CompareAndSwap(t.next, t) {
+			break
+		}
+	}
+	if l.stopping.Load() {
+		l.drainLate()
+	}
+	l.rouse()
+	return true
+}
+
+// drainLate runs a task that was posted while the loop stopped, when nobody else will.
+func (l *Loop) drainLate() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.stopped {
+		l.drain(clock.Now())
+	}
+}
+
+// Do runs f with the baton and waits for it.
+func (l *Loop) Do(f func(d *Dispatcher, now clock.Time)) error {
+	done := make(chan struct{})
+	t := &Task{Run: func(d *Dispatcher, now clock.Time) {
+		f(d, now)
+		close(done)
+	}}
+	if !l.Post(t) {
+		return ErrLoopStopped
+	}
+	<-done
+	return nil
+}
+
+// rouse wakes a leader that blocks.
+func (l *Loop) rouse() {
+	if l.sleeping.Load() && l.sleeping.CompareAndSwap(true, false) {
+		l.signal()
+	}
+}
+
+func (l *Loop) signal() {
+	one := [8]byte{0: 1}
+	_, _ = unix.Write(l.wake, one[:]) // EAGAIN: the counter is full, so the reader wakes anyway
+}
+
+// worker is one goroutine: follower until it finds the baton free, leader until it loses it.
+func (l *Loop) worker() {
+	defer l.gone.Done()
+	for {
+		// From here on a leader that is about to run a handler wakes another follower; so the baton is looked at after this store.
+		l.armed.Store(false)
+		if l.baton.CompareAndSwap(false, true) && l.lead() {
+			return
+		}
+		if !l.park() {
+			return
+		}
+	}
+}
+
+// park waits until a leader needs a follower; false when the loop ends.
+func (l *Loop) park() bool {
+	ch := make(chan struct{}, 1)
+	l.mu.Lock()
+	if l.stopping.Load() {
+		l.mu.Unlock()
+		return false
+	}
+	l.parked = append(l.parked, ch)
+	l.mu.Unlock()
+	_, ok := <-ch
+	return ok
+}
+
+// arm makes a follower runnable, if none is. It is called without the baton: a follower that finds it still held would park, and
+// nobody would poll while the handler runs.
+func (l *Loop) arm() {
+	if l.armed.Load() || !l.armed.CompareAndSwap(false, true) {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n := len(l.parked); n > 0 {
+		l.parked[n-1] <- struct{}{}
+		l.parked = l.parked[:n-1]
+		return
+	}
+	if l.workers < l.limit && !l.stopping.Load() {
+		l.spawn()
+	}
+}
+
+func (l *Loop) spawn() {
+	l.workers++
+	l.gone.Add(1)
+	go l.worker()
+}
+
+// lead polls and runs handlers with the baton. It returns true when the loop ends, and false when the baton was lost.
+func (l *Loop) lead() (ends bool) {
+	l.idleSince = 0
+	for !l.stopping.Load() {
+		now := clock.Now()
+		busy := l.turn(now)
+		if r := l.d.Next(now); r != nil {
+			l.flushIfDue(now)
+			if !l.run(r) {
+				return false
+			}
+			l.idleSince, l.emptyPolls = 0, 0
+			l.yieldIfDue(r.Finished)
+			continue
+		}
+		l.d.Flush(now)
+		if busy {
+			l.idleSince, l.emptyPolls = 0, 0
+			l.yieldIfDue(now)
+		} else {
+			l.idle(now)
+		}
+	}
+	l.baton.Store(false)
+	return true
+}
+
+// turn does everything but running handlers, and reports whether there was anything to do.
+func (l *Loop) turn(now clock.Time) bool {
+	drained := l.drain(now)
+	received := l.d.Receive(now)
+	l.d.Tick(now)
+	return drained || received > 0
+}
+
+// drain completes what handlers left and runs posted tasks, oldest first.
+func (l *Loop) drain(now clock.Time) bool {
+	if l.finished.Load() == nil && l.tasks.Load() == nil {
+		return false
+	}
+	var requests *Request
+	for r := l.finished.Swap(nil); r != nil; {
+		next := r.next
+		r.next, requests = requests, r
+		r = next
+	}
+	for r := requests; r != nil; {
+		next := r.next
+		r.next = nil
+		l.d.Complete(now, r)
+		r = next
+	}
+	var tasks *Task
+	for t := l.tasks.Swap(nil); t != nil; {
+		next := t.next
+		t.next, tasks = tasks, t
+		t = next
+	}
+	for t := tasks; t != nil; {
+		next := t.next // read first: the task may be posted again once it has run
+		t.Run(l.d, now)
+		t = next
+	}
+	return true
+}
+
+// run gives the baton up, runs the handler, and takes the baton back. False: somebody else leads now, and has been
+// left the answer.
+func (l *Loop) run(r *Request) bool {
+	l.baton.Store(false)
+	l.arm()
+	r.Started = clock.Now()
+	r.Method.Run(r)
+	r.Finished = clock.Now()
+	if l.baton.CompareAndSwap(false, true) {
+		l.d.Complete(r.Finished, r)
+		return true
+	}
+	for {
+		r.next = l.finished.Load()
+		if l.finished.CompareAndSwap(r.next, r) {
+			break
+		}
+	}
+	l.rouse()
+	return false
+}
+
+// flushIfDue kicks before a handler runs if enough answers wait, or one would wait too long. Answers never wait for company:
+// with nothing to run, they leave at once.
+func (l *Loop) flushIfDue(now clock.Time) {
+	n, since := l.d.Unsent()
+	if n >= answersPerKick || n > 0 && now.Sub(since)+l.d.ExpectedService() > answerHoldMax {
+		l.d.Flush(now)
+	}
+}
+
+// yieldIfDue lets other goroutines run: at once those whose calls have ended, the rest every 50 us.
+func (l *Loop) yieldIfDue(now clock.Time) {
+	ended := l.d.stats.Ended()
+	if ended == l.ended && now.Sub(l.yielded) < yieldEvery {
+		return
+	}
+	l.ended, l.yielded = ended, now
+	runtime.Gosched()
+}
+
+// idle spins, then blocks.
+func (l *Loop) idle(now clock.Time) {
+	if l.idleSince == 0 {
+		l.idleSince = now
+	}
+	if l.emptyPolls++; l.emptyPolls%yieldEmpty == 0 {
+		l.yielded = now
+		runtime.Gosched()
+	}
+	if l.spin < 0 || now.Sub(l.idleSince) < l.spin || l.port.Outstanding() > 0 {
+		return
+	}
+	timeout := waitMax
+	if at := l.d.Deadline(); at != 0 {
+		timeout = min(timeout, at.Sub(now))
+	}
+	if timeout < wheelTick {
+		return
+	}
+	l.sleeping.Store(true)
+	// Whoever posts after this load sees sleeping; what was posted before is seen here.
+	if l.tasks.Load() == nil && l.finished.Load() == nil && !l.stopping.Load() {
+		_ = l.port.Wait(timeout, l.wake) // an error is as good as a packet: the next turn sees what is wrong
+	}
+	l.sleeping.Store(false)
+	var count [8]byte
+	_, _ = unix.Read(l.wake, count[:])
+}

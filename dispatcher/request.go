@@ -1,0 +1,78 @@
+package dispatcher
+
+import (
+	"time"
+
+	"github.com/stillwater-rpc/stillwater/credit"
+	"github.com/stillwater-rpc/stillwater/hw/clock"
+	"github.com/stillwater-rpc/stillwater/wire"
+)
+
+// Request is one request at the server, from its admission until its slot is used again: it is the response cache as well. Between
+// [Dispatcher.Next] and [Dispatcher.Complete] it belongs to the worker that runs it, at all other times to the dispatcher.
+type Request struct {
+	Method   *Method
+	Payload  []byte // the request object's own copy
+	Reply    []byte // the handler appends here
+	Status   wire.Status
+	Deadline clock.Time // zero = none
+	Started  clock.Time // set by the worker
+	Finished clock.Time // set by the worker
+	Shell    any        // the shell's own; stays with the object when it is used again
+
+	session  credit.Session
+	number   wire.Number
+	slot     wire.Slot
+	state    requestState
+	arrival  clock.Time // at the NIC
+	enqueued clock.Time
+	next     *Request // free list, or the loop's list of finished requests
+}
+
+type requestState uint8
+
+const (
+	requestFree     requestState = iota
+	requestQueued                // in the request queue
+	requestRunning               // with a worker
+	requestAnswered              // kept as the slot's response cache
+	requestOrphan                // with a worker, or in the queue, and nobody waits for it any more
+)
+
+// Number is the request's running number in its session.
+func (r *Request) Number() uint64 { return uint64(r.number) }
+
+// Session is the server's handle of the session, unique in this boot among sessions that live at the same time.
+func (r *Request) Session() uint32 { return uint32(r.session) }
+
+// Waited is how long the request waited before it started: in the packet queue and in the request queue.
+func (r *Request) Waited() (packetQueue, requestQueue time.Duration) {
+	return r.enqueued.Sub(r.arrival), r.Started.Sub(r.enqueued)
+}
+
+// requestPool is a free list: sync.Pool empties at every garbage collection, and what overload needs most then is not there.
+type requestPool struct {
+	free  *Request
+	count int
+}
+
+func (p *requestPool) get() *Request {
+	r := p.free
+	if r == nil {
+		return &Request{}
+	}
+	p.free = r.next
+	p.count--
+	r.next = nil
+	return r
+}
+
+// put takes the request back. Its buffers stay with it; they are bounded by the port's payload.
+func (p *requestPool) put(r *Request) {
+	if p.count >= freeRequestsMax {
+		return
+	}
+	*r = Request{Payload: r.Payload[:0], Reply: r.Reply[:0], Shell: r.Shell, next: p.free}
+	p.free = r
+	p.count++
+}

@@ -1,0 +1,261 @@
+package dispatcher
+
+import (
+	"time"
+
+	"github.com/stillwater-rpc/stillwater/credit"
+	"github.com/stillwater-rpc/stillwater/hw/clock"
+	"github.com/stillwater-rpc/stillwater/wire"
+	"github.com/stillwater-rpc/stillwater/wire/session"
+)
+
+// fromClient handles one message of an accepted connection.
+func (d *Dispatcher) fromClient(c *session.Conn, in *Datagram, m wire.Message, newer bool) error {
+	switch m.Type {
+	case wire.TypeRequest, wire.TypeRegister:
+		r, err := wire.ParseRequest(m.Raw)
+		if err != nil {
+			return err
+		}
+		d.request(c, in, &r, newer)
+	case wire.TypeProbe:
+		p, err := wire.ParseProbe(m.Raw)
+		if err != nil {
+			return err
+		}
+		d.probe(c, p, newer)
+	case wire.TypeCancel:
+		x, err := wire.ParseCancel(m.Raw)
+		if err != nil {
+			return err
+		}
+		d.cancel(c, x)
+	case wire.TypeDeregister:
+		x, err := wire.ParseDeregister(m.Raw)
+		if err != nil {
+			return err
+		}
+		if place := d.server.peers.Lookup(c, x.Session); place != 0 {
+			d.deregister(c, credit.Session(place))
+		}
+	case wire.TypeOpen:
+		// handled with the handshake
+	default:
+		d.stats.UnknownMessages++
+	}
+	return nil
+}
+
+// request decides about one request: session, at most once, possession, the door, in this order.
+func (d *Dispatcher) request(c *session.Conn, in *Datagram, r *wire.Request, newer bool) {
+	place := d.sessionOf(c, r)
+	if place == 0 {
+		return
+	}
+	peer := d.server.peers.At(uint32(place))
+	d.server.ledger.Heard(d.now, place, uint64(r.Next), r.Seq, r.Demand, newer)
+	if r.Retransmission {
+		d.stats.Retransmitted++
+	}
+	if int(r.Slot) >= d.cfg.SlotsMax {
+		d.refuse(c, peer, place, r, wire.RejectNoSlot)
+		return
+	}
+	state, req, reason := session.Fresh, (*Request)(nil), wire.RejectReason(0)
+	table := d.tableOf(peer)
+	if table != nil {
+		table.heard = d.now
+		state, req, reason = table.Lookup(r.Number, r.Slot)
+	}
+	if state == session.Fresh && r.Number < peer.Floor {
+		state = session.Stale
+	}
+	switch state {
+	case session.Fresh:
+		d.arrive(c, peer, place, in.Arrival, r)
+	case session.Pending:
+		d.stats.Duplicates++
+		d.busy(c, peer, r)
+	case session.Answered:
+		d.stats.Duplicates++
+		d.reply(c, peer, req)
+	case session.Rejected:
+		d.stats.Duplicates++
+		d.reject(c, peer, place, r.Number, r.Slot, reason)
+	case session.Stale:
+		d.stats.Stale++
+	}
+}
+
+// sessionOf finds the session of a request, and makes it when the request registers it.
+func (d *Dispatcher) sessionOf(c *session.Conn, r *wire.Request) credit.Session {
+	if !r.Register {
+		place := d.server.peers.Lookup(c, r.Session)
+		if place == 0 {
+			d.sessionGone(c, r.Session)
+		}
+		return credit.Session(place)
+	}
+	if r.Session == 0 {
+		d.stats.Malformed++
+		return 0
+	}
+	place := credit.Session(d.server.peers.Find(c, r.Session))
+	if place == 0 {
+		if d.server.peers.Len() >= d.cfg.SessionsMax {
+			d.stats.TooMany++
+			return 0
+		}
+		var err error
+		if place, err = d.server.ledger.Register(d.now); err != nil {
+			d.stats.TooMany++
+			return 0
+		}
+		if _, err = d.server.peers.Add(uint32(place), c, r.Session); err != nil {
+			panic("dispatcher: the ledger gave out a place that is taken: " + err.Error())
+		}
+	}
+	m := wire.Registered{
+		Session: r.Session, ServerSession: d.server.peers.ID(uint32(place)), Slots: uint16(d.cfg.SlotsMax),
+		TargetDelay: d.server.TargetDelay, DropThreshold: d.server.DropThreshold,
+	}
+	if o := d.room(c, m.Length()); o != nil {
+		o.buffer.Bytes = m.Append(o.buffer.Bytes)
+	}
+	return place
+}
+
+// sessionGone tells a client that one of its sessions is unknown here, at a bounded rate.
+func (d *Dispatcher) sessionGone(c *session.Conn, id wire.SessionID) {
+	d.stats.UnknownSession++
+	if !d.small.take(d.now) {
+		d.stats.SmallAnswersHeldBack++
+		return
+	}
+	m := wire.Gone{Connection: c.Local, Session: id}
+	if o := d.room(c, m.Length()); o != nil {
+		o.buffer.Bytes = m.Append(o.buffer.Bytes)
+	}
+}
+
+// arrive is the door for a request that was never seen before.
+func (d *Dispatcher) arrive(c *session.Conn, peer *session.Peer, place credit.Session, arrival clock.Time, r *wire.Request) {
+	s := &d.server
+	if !s.ledger.Arrive(d.now, place, uint64(r.Number)) {
+		d.refuse(c, peer, place, r, wire.RejectOverLimit)
+		return
+	}
+	d.stats.Offered++
+	method := s.methods[r.Method]
+	wait := max(d.now.Sub(arrival), 0)
+	var deadline clock.Time
+	if r.HasBudget {
+		deadline = arrival.Add(r.Budget)
+	}
+	switch {
+	case s.draining:
+		d.turnAway(c, peer, place, r, wire.RejectDraining)
+	case method == nil:
+		d.turnAway(c, peer, place, r, wire.RejectUnknownMethod)
+	case deadline != 0 && deadline.Sub(d.now) < method.service.Mean():
+		d.turnAway(c, peer, place, r, wire.RejectExpired)
+	case !s.ledger.Admit(wait+d.queueDelay()) || s.queue.live >= s.QueueMax:
+		d.turnAway(c, peer, place, r, wire.RejectOverloaded)
+	default:
+		req := s.pool.get()
+		req.Method, req.Deadline, req.session = method, deadline, place
+		req.number, req.slot, req.state = r.Number, r.Slot, requestQueued
+		req.arrival, req.enqueued = arrival, d.now
+		req.Payload = append(req.Payload[:0], r.Payload...)
+		d.replaced(d.tableFor(peer, place).Begin(r.Number, r.Slot, req))
+		s.queue.push(req)
+		d.stats.Admitted++
+	}
+}
+
+// queueDelay is the signal of the request queue: the age of the oldest, or how long the queued work will take the
+// workers, whichever is more. Age alone would admit everything that arrives while the queue ages up to the threshold.
+func (d *Dispatcher) queueDelay() time.Duration {
+	q := &d.server.queue
+	work := q.work / time.Duration(d.server.Parallel)
+	return max(q.age(d.now), work)
+}
+
+// Delay is the load signal: the age of the oldest packet plus the delay of the request queue.
+func (d *Dispatcher) Delay() time.Duration { return d.server.packetAge + d.queueDelay() }
+
+// turnAway rejects a request that possessed a credit: it is an answer, and closes the request.
+func (d *Dispatcher) turnAway(c *session.Conn, peer *session.Peer, place credit.Session, r *wire.Request, reason wire.RejectReason) {
+	d.server.ledger.Answer(d.now, place, credit.Rejection)
+	d.replaced(d.tableFor(peer, place).Reject(r.Number, r.Slot, reason))
+	d.stats.Rejected[reason]++
+	d.reject(c, peer, place, r.Number, r.Slot, reason)
+}
+
+// refuse answers a request that possessed no credit, or no slot: it changes nothing here, so the answer is rate-limited.
+func (d *Dispatcher) refuse(c *session.Conn, peer *session.Peer, place credit.Session, r *wire.Request, reason wire.RejectReason) {
+	d.stats.Refused++
+	if !d.small.take(d.now) {
+		d.stats.SmallAnswersHeldBack++
+		return
+	}
+	d.reject(c, peer, place, r.Number, r.Slot, reason)
+}
+
+func (d *Dispatcher) reject(c *session.Conn, peer *session.Peer, place credit.Session, n wire.Number, s wire.Slot, reason wire.RejectReason) {
+	limit, seq := d.server.ledger.Limit(place)
+	m := wire.Reject{Session: peer.Handle, Number: n, Limit: wire.Number(limit), Seq: seq, Slot: s, Reason: reason}
+	if reason == wire.RejectOverloaded {
+		m.Advice = wire.AdviceDoNotRetry
+	}
+	if o := d.room(c, m.Length()); o != nil {
+		o.buffer.Bytes = m.Append(o.buffer.Bytes)
+		d.answered()
+	}
+}
+
+func (d *Dispatcher) busy(c *session.Conn, peer *session.Peer, r *wire.Request) {
+	m := wire.Busy{Session: peer.Handle, Number: r.Number, Slot: r.Slot}
+	if o := d.room(c, m.Length()); o != nil {
+		o.buffer.Bytes = m.Append(o.buffer.Bytes)
+		d.answered()
+	}
+}
+
+// reply sends the answer that a request object keeps, with today's limit.
+func (d *Dispatcher) reply(c *session.Conn, peer *session.Peer, req *Request) {
+	limit, seq := d.server.ledger.Limit(req.session)
+	packetQueue, requestQueue := req.Waited()
+	m := wire.Reply{
+		Session: peer.Handle, Number: req.number, Limit: wire.Number(limit), Seq: seq, Slot: req.slot, Status: req.Status,
+		PacketQueue: packetQueue, RequestQueue: requestQueue, Service: req.Finished.Sub(req.Started),
+		Payload: req.Reply,
+	}
+	if o := d.room(c, m.Length()); o != nil {
+		o.buffer.Bytes = m.Append(o.buffer.Bytes)
+		d.answered()
+	}
+}
+
+// replaced deals with the request that a newer one pushed off its slot.
+func (d *Dispatcher) replaced(before *Request) {
+	if before == nil {
+		return
+	}
+	switch before.state {
+	case requestAnswered:
+		d.recycle(before)
+	case requestQueued: // its client gave it up: answered, unstarted
+		d.server.queue.orphan(before)
+		d.server.ledger.Answer(d.now, before.session, credit.Cancelled)
+		d.stats.Abandoned++
+	case requestRunning: // it counts until its handler returns
+		before.state = requestOrphan
+		d.stats.Abandoned++
+	}
+}
+
+func (d *Dispatcher) recycle(r *Request) {
+	r.state = requestFree
+	d.server.pool.put(r)
+}

@@ -1,0 +1,111 @@
+package dispatcher
+
+import "time"
+
+// Stats counts since the dispatcher was made. Each packet and each request that goes no further is counted once, where it ended and why.
+type Stats struct {
+	PacketsReceived uint64 `json:"packets_received_count"`
+	PacketsSent     uint64 `json:"packets_sent_count"`
+
+	// Packets and messages that went nowhere.
+	Malformed            uint64 `json:"malformed_count"`
+	WrongPeer            uint64 `json:"wrong_peer_count"`
+	UnknownConnection    uint64 `json:"unknown_connection_count"`
+	UnknownSession       uint64 `json:"unknown_session_count"`
+	UnknownMessages      uint64 `json:"unknown_message_count"`
+	NotServing           uint64 `json:"not_serving_count"`
+	TooMany              uint64 `json:"too_many_count"` // connections or sessions beyond their bound
+	NoBuffer             uint64 `json:"no_buffer_count"`
+	SmallAnswersHeldBack uint64 `json:"small_answers_held_back_count"`
+	Retries              uint64 `json:"retry_count"` // first contacts asked to prove their address
+
+	// The server's requests: offered = admitted + rejected at the door; admitted = completed + rejected later + abandoned + pending.
+	Offered       uint64                  `json:"offered_count"`
+	Admitted      uint64                  `json:"admitted_count"`
+	Completed     uint64                  `json:"completed_count"`
+	Failed        uint64                  `json:"failed_count"` // of the completed: error, panic, reply too large
+	Rejected      [rejectReasonMax]uint64 `json:"rejected_counts"`
+	Refused       uint64                  `json:"refused_count"`       // no credit or no slot: no request at all
+	Abandoned     uint64                  `json:"abandoned_count"`     // given up by the client, unstarted or running
+	Retransmitted uint64                  `json:"retransmitted_count"` // requests that arrived marked so
+	Duplicates    uint64                  `json:"duplicate_count"`     // known already: answered busy or from the cache
+	Stale         uint64                  `json:"stale_count"`         // older than what the session has seen: ignored
+	Probes        uint64                  `json:"probe_count"`
+	CreditUpdates uint64                  `json:"credit_update_count"`
+	Busy          time.Duration           `json:"busy_ns"`         // in handlers
+	RequestWait   time.Duration           `json:"request_wait_ns"` // of the completed, in the request queue
+	Updates       uint64                  `json:"pool_update_count"`
+	DelaySum      time.Duration           `json:"delay_ns_sum"` // of the signal at each pool update
+	DelayMax      time.Duration           `json:"delay_ns_max"`
+
+	// The client's calls: calls = sum of outcomes + live ones.
+	Calls           uint64             `json:"call_count"`
+	RequestsSent    uint64             `json:"requests_sent_count"`
+	Retransmissions uint64             `json:"retransmission_count"`
+	ProbesSent      uint64             `json:"probes_sent_count"`
+	OverLimit       uint64             `json:"over_limit_count"` // sent beyond a limit that had moved
+	LateAnswers     uint64             `json:"late_answer_count"`
+	PeersLost       uint64             `json:"peers_lost_count"`
+	Outcomes        [outcomeMax]uint64 `json:"outcome_counts"`
+}
+
+const (
+	rejectReasonMax = 16
+	outcomeMax      = 16
+)
+
+// RejectedAll is the number of requests refused with an answer, whatever the reason.
+func (s *Stats) RejectedAll() (n uint64) {
+	for _, v := range s.Rejected {
+		n += v
+	}
+	return n
+}
+
+// Ended is the number of calls that have their outcome.
+func (s *Stats) Ended() (n uint64) {
+	for _, v := range s.Outcomes {
+		n += v
+	}
+	return n
+}
+
+// Snapshot is what an operator watches: the counters, and the state of the moment.
+type Snapshot struct {
+	Stats
+	Port PortStats `json:"port"`
+
+	Pool        uint64        `json:"credit_pool_count"`   // C_total
+	Issued      uint64        `json:"credit_issued_count"` // C_issued, the sum over sessions
+	Sessions    int           `json:"session_count"`
+	Drained     uint64        `json:"drained_session_count"`
+	Queued      int           `json:"queued_count"`
+	InService   int           `json:"in_service_count"`
+	Delay       time.Duration `json:"delay_ns"`
+	TargetDelay time.Duration `json:"target_delay_ns"`
+	Service     time.Duration `json:"service_ns_mean"` // learnt
+	RTT         time.Duration `json:"rtt_ns_smoothed"`
+	Connections int           `json:"connection_count"`
+}
+
+// Snapshot reads the counters and the present state.
+func (d *Dispatcher) Snapshot() Snapshot {
+	s := Snapshot{
+		Stats: d.stats, Port: d.port.Stats(), Queued: d.server.queue.live, InService: d.server.inService,
+		Delay: d.Delay(), TargetDelay: d.server.TargetDelay, Service: d.server.service.Mean(),
+		RTT: d.rtt.Smoothed(), Connections: d.conns.Len(),
+	}
+	if d.server.ledger != nil {
+		t := d.server.ledger.Totals()
+		s.Pool, s.Issued, s.Sessions, s.Drained = t.Pool, t.Issued, d.server.peers.Len(), t.Drained
+	}
+	return s
+}
+
+// Audit checks what must always hold: the ledger's sums, and that every admitted request is somewhere.
+func (d *Dispatcher) Audit() error {
+	if d.server.ledger == nil {
+		return nil
+	}
+	return d.server.ledger.Audit()
+}

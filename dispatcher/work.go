@@ -1,0 +1,256 @@
+package dispatcher
+
+import (
+	"time"
+
+	"github.com/stillwater-rpc/stillwater/credit"
+	"github.com/stillwater-rpc/stillwater/hw/clock"
+	"github.com/stillwater-rpc/stillwater/wire"
+	"github.com/stillwater-rpc/stillwater/wire/session"
+)
+
+// Next takes the oldest request that is still worth running, or nil: when none waits, or when as many are in service as
+// allowed. What waited too long to be answered in time is rejected here, unstarted.
+func (d *Dispatcher) Next(now clock.Time) *Request {
+	d.now = now
+	s := &d.server
+	for s.inService < s.Workers {
+		req := s.queue.pop()
+		if req == nil {
+			return nil
+		}
+		if req.state == requestOrphan {
+			d.recycle(req)
+			continue
+		}
+		if req.Deadline != 0 && req.Deadline.Sub(now) < req.Method.service.Mean() {
+			d.expire(req)
+			continue
+		}
+		req.state = requestRunning
+		s.inService++
+		return req
+	}
+	return nil
+}
+
+// expire rejects a queued request whose budget no longer covers its expected service.
+func (d *Dispatcher) expire(req *Request) {
+	place := req.session
+	d.server.ledger.Answer(d.now, place, credit.Expired)
+	d.stats.Rejected[wire.RejectExpired]++
+	peer := d.server.peers.At(uint32(place))
+	d.tableFor(peer, place).Reject(req.number, req.slot, wire.RejectExpired)
+	if c := d.connOf(place); c != nil {
+		d.reject(c, peer, place, req.number, req.slot, wire.RejectExpired)
+	}
+	d.recycle(req)
+}
+
+// Complete answers a request that Next gave out. Started, Finished, Status and Reply are what the worker left.
+func (d *Dispatcher) Complete(now clock.Time, req *Request) {
+	d.now = now
+	s := &d.server
+	s.inService--
+	service := req.Finished.Sub(req.Started)
+	req.Method.service.Sample(service)
+	s.service.Sample(service)
+	d.stats.Completed++
+	d.stats.Busy += service
+	d.stats.RequestWait += req.Started.Sub(req.enqueued)
+	orphan := req.state == requestOrphan
+	if orphan && req.session == 0 { // its session is gone
+		d.recycle(req)
+		return
+	}
+	place := req.session
+	kind := credit.Success
+	if req.Status != wire.StatusOK {
+		kind = credit.Failure
+		d.stats.Failed++
+	}
+	if len(req.Reply) > d.ReplyMax() {
+		req.Status, req.Reply = wire.StatusTooLarge, req.Reply[:0]
+	}
+	s.ledger.Answer(now, place, kind)
+	peer := s.peers.At(uint32(place))
+	table := d.tableOf(peer)
+	if orphan || table == nil || !table.Answer(req.number, req.slot) {
+		d.recycle(req)
+		return
+	}
+	req.state = requestAnswered
+	if c := d.connOf(place); c != nil {
+		d.reply(c, peer, req)
+	}
+}
+
+// ReplyMax is the largest payload of a reply in bytes.
+func (d *Dispatcher) ReplyMax() int {
+	return d.port.PayloadMax() - wire.OverheadBytes - wire.ReplyBytes
+}
+
+// ExpectedService is the learnt mean service time over all methods; zero before the first.
+func (d *Dispatcher) ExpectedService() time.Duration { return d.server.service.Mean() }
+
+func (d *Dispatcher) connOf(place credit.Session) *session.Conn {
+	index, ok := d.server.peers.Conn(uint32(place))
+	if !ok {
+		return nil
+	}
+	return d.conns.At(index)
+}
+
+// probe answers a client that has demand and no credit.
+func (d *Dispatcher) probe(c *session.Conn, p wire.Probe, newer bool) {
+	place := credit.Session(d.server.peers.Lookup(c, p.Session))
+	if place == 0 {
+		d.sessionGone(c, p.Session)
+		return
+	}
+	d.stats.Probes++
+	limit, seq, answer := d.server.ledger.Probe(d.now, place, uint64(p.Next), p.Seq, p.Demand, newer)
+	if answer {
+		d.creditUpdate(c, place, limit, seq)
+	}
+}
+
+func (d *Dispatcher) creditUpdate(c *session.Conn, place credit.Session, limit uint64, seq uint32) {
+	m := wire.CreditUpdate{Session: d.server.peers.At(uint32(place)).Handle, Limit: wire.Number(limit), Seq: seq}
+	if o := d.room(c, m.Length()); o != nil {
+		o.buffer.Bytes = m.Append(o.buffer.Bytes)
+		d.answered()
+		d.stats.CreditUpdates++
+	}
+}
+
+// cancel answers a request that has not started; one that runs goes on, and counts until its handler returns.
+func (d *Dispatcher) cancel(c *session.Conn, x wire.Cancel) {
+	place := credit.Session(d.server.peers.Lookup(c, x.Session))
+	if place == 0 {
+		return
+	}
+	peer := d.server.peers.At(uint32(place))
+	table := d.tableOf(peer)
+	if table == nil {
+		return
+	}
+	state, req, _ := table.Lookup(x.Number, x.Slot)
+	if state != session.Pending || req.state != requestQueued {
+		return
+	}
+	d.server.queue.orphan(req)
+	table.Reject(x.Number, x.Slot, wire.RejectCancelled)
+	d.server.ledger.Answer(d.now, place, credit.Cancelled)
+	d.stats.Rejected[wire.RejectCancelled]++
+	d.reject(c, peer, place, x.Number, x.Slot, wire.RejectCancelled)
+}
+
+// credits sizes the pool when its period is over, and grants to drained sessions, a bounded number a turn.
+func (d *Dispatcher) credits() {
+	s := &d.server
+	for s.queue.headOrphan() {
+		d.recycle(s.queue.pop())
+	}
+	if !s.ledger.UpdateDue(d.now) {
+		return
+	}
+	delay := d.Delay()
+	d.stats.DelayMax = max(d.stats.DelayMax, delay)
+	d.stats.DelaySum += delay
+	d.stats.Updates++
+	s.ledger.Update(d.now, credit.Signal{Delay: delay, RTT: d.rtt.Smoothed()})
+	for range drainedGrantsTurn {
+		place, limit, seq, ok := s.ledger.PopDrained(d.now)
+		if !ok {
+			return
+		}
+		if c := d.connOf(place); c != nil {
+			d.creditUpdate(c, place, limit, seq)
+		}
+	}
+}
+
+// deregister ends a session: its credits return to the pool, what it has queued or running is orphaned.
+func (d *Dispatcher) deregister(c *session.Conn, place credit.Session) {
+	peer := d.server.peers.At(uint32(place))
+	if table := d.tableOf(peer); table != nil {
+		table.Each(func(r *Request) {
+			if r.state == requestQueued {
+				d.server.queue.orphan(r)
+			}
+			r.state, r.session = requestOrphan, 0
+		})
+		d.dropTable(peer, table)
+	}
+	d.server.ledger.Deregister(d.now, place)
+	d.server.peers.Remove(uint32(place), c)
+}
+
+// tableOf is the session's table of slots, or nil when it is idle.
+func (d *Dispatcher) tableOf(peer *session.Peer) *slotTable {
+	if peer.Slots == 0 {
+		return nil
+	}
+	return d.server.tables[peer.Slots]
+}
+
+// tableFor is the session's table of slots, made when it has none.
+func (d *Dispatcher) tableFor(peer *session.Peer, place credit.Session) *slotTable {
+	if t := d.tableOf(peer); t != nil {
+		return t
+	}
+	s := &d.server
+	var index uint32
+	if n := len(s.spare); n > 0 {
+		index = s.spare[n-1]
+		s.spare = s.spare[:n-1]
+	} else {
+		index = uint32(len(s.tables))
+		s.tables = append(s.tables, nil)
+	}
+	if s.tables[index] == nil {
+		s.tables[index] = &slotTable{}
+	}
+	t := s.tables[index]
+	t.place, t.heard = place, d.now
+	peer.Slots = index
+	return t
+}
+
+// dropTable frees a table: the objects of its answered requests are recycled, and the session remembers one number.
+func (d *Dispatcher) dropTable(peer *session.Peer, t *slotTable) {
+	peer.Floor = max(peer.Floor, t.Release(d.server.recycle))
+	index := peer.Slots
+	peer.Slots, t.place = 0, 0
+	if len(d.server.spare) < freeRequestsMax {
+		t.Clear()
+	} else {
+		d.server.tables[index] = nil // a burst of sessions is over: give its memory back
+	}
+	d.server.spare = append(d.server.spare, index)
+}
+
+// sweepTables collapses the tables of sessions that said nothing for longer than a packet lives: nothing that could
+// still arrive is unknown to the one number that stays.
+func (d *Dispatcher) sweepTables() {
+	s := &d.server
+	for range min(sweepTables, len(s.tables)) {
+		s.cursor = (s.cursor + 1) % uint32(len(s.tables))
+		t := s.tables[s.cursor]
+		if t == nil || t.place == 0 || d.now.Sub(t.heard) < d.cfg.PacketLifetime {
+			continue
+		}
+		pending := false
+		t.Each(func(*Request) { pending = true })
+		if !pending {
+			d.dropTable(s.peers.At(uint32(t.place)), t)
+		}
+	}
+}
+
+// Drain refuses all new requests from here on; what was admitted is answered. Pending reports what is left.
+func (d *Dispatcher) Drain() { d.server.draining = true }
+
+// Pending is the number of requests admitted and not answered.
+func (d *Dispatcher) Pending() int { return d.server.queue.live + d.server.inService }
