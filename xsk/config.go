@@ -54,8 +54,8 @@ type Config struct {
 	Checked bool
 }
 
-// withDefaults returns the configuration with zeros replaced.
-func (c Config) withDefaults() Config {
+// WithDefaults returns the configuration with its zeros replaced, as Open uses it.
+func (c Config) WithDefaults() Config {
 	c.FrameSizeBytes = cmp.Or(c.FrameSizeBytes, chunkSizeMin)
 	c.FillRingSize = cmp.Or(c.FillRingSize, 1024)
 	c.RxRingSize = cmp.Or(c.RxRingSize, 1024)

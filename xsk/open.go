@@ -24,7 +24,7 @@ const (
 // Open binds a new socket to a queue of an interface and fills its fill ring. It needs CAP_NET_RAW. A busy queue is
 // retried for up to a second, then the error is [ErrQueueBusy]. On error nothing is left open.
 func Open(cfg Config) (*Queue, error) {
-	cfg = cfg.withDefaults()
+	cfg = cfg.WithDefaults()
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func Open(cfg Config) (*Queue, error) {
 
 // NewQueue returns a queue on given memory, without a socket: package xsktest plays the kernel at the other end.
 func NewQueue(cfg Config, memory Memory) (*Queue, error) {
-	cfg = cfg.withDefaults()
+	cfg = cfg.WithDefaults()
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
