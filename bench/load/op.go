@@ -70,7 +70,8 @@ const (
 )
 
 // Done hands the request back with its outcome. It may be called on any goroutine, also from within Issue, never
-// blocks and never allocates. A second call for the same Issue is counted and otherwise ignored; the run then fails.
+// blocks and never allocates. A second call for the same Issue is counted and otherwise ignored, and the run then fails;
+// one that comes so late that the Op is in use again ends the wrong request, which no generator can tell.
 func (o *Op) Done() {
 	if !o.state.CompareAndSwap(opIssued, opIdle) {
 		o.home.repeated.Add(1)
