@@ -1,0 +1,233 @@
+package client
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stillwater-rpc/stillwater/hw/clock"
+)
+
+const us = time.Microsecond
+
+func TestGateFirstRequestOnly(t *testing.T) {
+	g := NewGate(0)
+	if !g.CanSend() || g.Unused() != 1 || g.Next() != 0 || g.Seq() != 0 || g.NextProbe() != 0 {
+		t.Fatalf("%+v", g)
+	}
+	if n := g.Take(); n != 0 {
+		t.Fatalf("first number is %d", n)
+	}
+	if g.CanSend() || g.Next() != 1 {
+		t.Fatal("a second request before any answer")
+	}
+	defer func() {
+		if recover() == nil {
+			t.Fatal("Take without a credit")
+		}
+	}()
+	g.Take()
+}
+
+// The fault: a late packet restores an old limit.
+func TestGateIgnoresOlderUpdates(t *testing.T) {
+	g := NewGate(0)
+	g.Take()
+	for _, step := range []struct {
+		limit  uint64
+		seq    uint32
+		taken  bool
+		unused uint64
+	}{
+		{9, 2, true, 8},
+		{5, 1, false, 8}, // overtaken
+		{9, 2, true, 8},  // a duplicate
+		{7, 2, false, 8}, // the same seq, another limit: not from our server
+		{3, 3, true, 2},  // a revocation
+		{9, 2, false, 2}, // the late packet
+		{0, 4, true, 0},  // revoked below what was sent: ignored as far as it goes
+	} {
+		if taken := g.Apply(1, step.limit, step.seq); taken != step.taken || g.Unused() != step.unused {
+			t.Fatalf("%+v: taken %v, unused %d", step, taken, g.Unused())
+		}
+	}
+}
+
+func TestGateSeqWraps(t *testing.T) {
+	g := NewGate(0)
+	if !g.Apply(1, 2, math.MaxInt32) || !g.Apply(1, 3, math.MaxUint32-1) || !g.Apply(1, 4, 2) {
+		t.Fatal("a newer seq was ignored")
+	}
+	if g.Apply(1, 9, math.MaxUint32) || g.Limit() != 4 {
+		t.Fatal("a seq from before the wrap was applied")
+	}
+}
+
+func TestGateLease(t *testing.T) {
+	g := NewGate(time.Millisecond)
+	if g.LeaseEnds() != 0 || g.Expire(1<<60) {
+		t.Fatal("the registration's credit is nobody's to expire")
+	}
+	g.Take()
+	g.Apply(1000, 4, 1)
+	ends := clock.Time(1000).Add(time.Millisecond)
+	if g.LeaseEnds() != ends || g.Expire(ends-1) || !g.CanSend() {
+		t.Fatal("expired early")
+	}
+	if !g.Expire(ends) || g.CanSend() || g.Unused() != 0 || g.Expire(ends) {
+		t.Fatal("did not expire, or twice")
+	}
+	if !g.ProbeDue(ends, 1, 0) {
+		t.Fatal("may not ask for what it forgot")
+	}
+	// The server still stands by it: the same limit, the same seq.
+	if !g.Apply(ends+10, 4, 1) || g.Unused() != 3 {
+		t.Fatal("the credits did not come back")
+	}
+	g.Expire(ends + 10 + clock.Time(time.Millisecond))
+	if g.Apply(ends+clock.Time(time.Second), 9, 0) || g.CanSend() {
+		t.Fatal("an old limit came back after the lease")
+	}
+}
+
+// The fault: a lost registration or credit update stalls a client for ever. Every wait ends, and waits double.
+func TestGateProbes(t *testing.T) {
+	g := NewGate(0)
+	g.Take()
+	now := clock.Time(time.Second)
+	g.Apply(now, 1, 1)
+	if g.ProbeDue(now.Add(time.Hour), 0, 0) || g.ProbeDue(now.Add(time.Hour), 3, 1) {
+		t.Fatal("a probe without demand, or while an answer is due")
+	}
+	wait := 50 * us
+	for range 30 {
+		if got := g.NextProbe(); got != now.Add(wait) {
+			t.Fatalf("next probe after %v, want %v", got.Sub(now), wait)
+		}
+		now = now.Add(wait)
+		if g.ProbeDue(now-1, 1, 0) || !g.ProbeDue(now, 1, 0) || g.ProbeDue(now, 1, 0) {
+			t.Fatal("a probe early, none, or two")
+		}
+		wait = min(2*wait, ProbeTimeMax)
+	}
+	// An answer without a credit restarts the wait but not the doubling; one with a credit ends both.
+	g.Apply(now, 1, 2)
+	if g.NextProbe() != now.Add(ProbeTimeMax) {
+		t.Fatal("the doubling was forgotten")
+	}
+	g.Apply(now, 2, 3)
+	if g.NextProbe() != 0 {
+		t.Fatal("probes with a credit in hand")
+	}
+	g.Take()
+	g.SetRTT(200 * us)
+	if g.NextProbe() != now.Add(200*us) {
+		t.Fatal("the wait is below the RTT")
+	}
+	g.SetRTT(time.Hour)
+	if g.NextProbe() != now.Add(ProbeTimeMax) {
+		t.Fatal("a wrong RTT silences the client")
+	}
+}
+
+// Demand that rises from nothing, long after the last answer, is told at once.
+func TestGateWakesUpAtOnce(t *testing.T) {
+	g := NewGate(0)
+	g.Take()
+	g.Apply(1, 1, 1)
+	if !g.ProbeDue(clock.Time(time.Second), 1, 0) {
+		t.Fatal("waited in vain")
+	}
+}
+
+func TestExpiresAt(t *testing.T) {
+	for _, c := range []struct {
+		deadline             clock.Time
+		rtt, target, service time.Duration
+		want                 clock.Time
+	}{
+		{0, us, us, us, 0},
+		{1_000_000, 10 * us, 80 * us, 10 * us, 900_000},
+		{1_000_000, -us, 80 * us, -us, 920_000},
+		{100, us, 0, 0, 1},
+		{100, 0, 0, math.MaxInt64, 1},
+		{math.MaxInt64, math.MaxInt64, math.MaxInt64, math.MaxInt64, 1},
+		{5, 0, 0, 0, 5},
+	} {
+		if got := ExpiresAt(c.deadline, c.rtt, c.target, c.service); got != c.want {
+			t.Errorf("%+v: got %d", c, got)
+		}
+	}
+}
+
+func TestRTT(t *testing.T) {
+	var r RTT
+	if r.Known() || r.Timeout(50*us) != 50*us {
+		t.Fatal("knows something")
+	}
+	r.Sample(-us)
+	if r.Known() {
+		t.Fatal("a negative sample was believed")
+	}
+	r.Sample(80 * us)
+	if r.Smoothed() != 80*us || r.Variation() != 40*us || r.Timeout(0) != 240*us {
+		t.Fatalf("%+v", r)
+	}
+	r.Sample(160 * us) // RFC 6298: 3/4 * 40 + 1/4 * 80, and 7/8 * 80 + 1/8 * 160
+	if r.Smoothed() != 90*us || r.Variation() != 50*us {
+		t.Fatalf("%+v", r)
+	}
+	for range 200 {
+		r.Sample(10 * us)
+	}
+	if s := r.Smoothed(); s < 10*us || s > 10*us+10 || r.Timeout(50*us) != 50*us {
+		t.Fatalf("%+v", r)
+	}
+	r.Sample(math.MaxInt64)
+	if r.Smoothed() > time.Second/4 {
+		t.Fatal("one sample did too much")
+	}
+	for range 1000 {
+		r.Sample(0)
+	}
+	if !r.Known() {
+		t.Fatal("forgot that it was measured")
+	}
+}
+
+func TestLearnt(t *testing.T) {
+	var l Learnt
+	l.Sample(-1)
+	if l.Mean() != 0 {
+		t.Fatal("a negative sample was believed")
+	}
+	for _, d := range []time.Duration{16 * us, 32 * us, -1, 17 * us} {
+		l.Sample(d)
+	}
+	if l.Mean() != 17*us {
+		t.Fatal(l.Mean())
+	}
+}
+
+func TestGateAllocatesNothing(t *testing.T) {
+	g := NewGate(0)
+	now, limit, seq := clock.Time(1), uint64(1), uint32(0)
+	allocs := testing.AllocsPerRun(1000, func() {
+		now, limit, seq = now+1000, limit+1, seq+1
+		g.Take()
+		g.ProbeDue(now, 1, 0)
+		g.Apply(now, limit, seq)
+		g.Expire(now)
+	})
+	if allocs != 0 {
+		t.Fatalf("%v allocations", allocs)
+	}
+}
+
+func BenchmarkGate(b *testing.B) {
+	g := NewGate(0)
+	for i := range b.N {
+		g.Take()
+		g.Apply(clock.Time(i+1), uint64(i+2), uint32(i+1))
+	}
+}

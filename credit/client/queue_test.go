@@ -1,0 +1,167 @@
+package client
+
+import (
+	"errors"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/stillwater-rpc/stillwater/hw/clock"
+)
+
+type call struct {
+	id       int
+	deadline clock.Time
+	order    int
+	waiter   Waiter[call]
+}
+
+func newCalls(n int) []call {
+	calls := make([]call, n)
+	for i := range calls {
+		calls[i].id = i
+		calls[i].waiter.Value = &calls[i]
+	}
+	return calls
+}
+
+func TestQueueOrder(t *testing.T) {
+	q := NewQueue[call](8)
+	calls := newCalls(6)
+	for i, deadline := range []clock.Time{0, 30, 10, 30, 0, 20} {
+		if err := q.Push(&calls[i].waiter, deadline); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, want := range []int{2, 5, 1, 3, 0, 4} {
+		if w, _ := q.Peek(); w.Value.id != want {
+			t.Fatalf("peeked at %d, want %d", w.Value.id, want)
+		}
+		if w := q.Pop(); w.Value.id != want || w.Queued() {
+			t.Fatalf("got %d, want %d", w.Value.id, want)
+		}
+	}
+	if w, _ := q.Peek(); w != nil || q.Pop() != nil {
+		t.Fatal("something in an empty queue")
+	}
+}
+
+func TestQueueBound(t *testing.T) {
+	q := NewQueue[call](2)
+	calls := newCalls(3)
+	for i := range 2 {
+		if err := q.Push(&calls[i].waiter, 5); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := q.Push(&calls[2].waiter, 1); !errors.Is(err, ErrQueueFull) || calls[2].waiter.Queued() {
+		t.Fatal(err)
+	}
+	if !q.Remove(&calls[0].waiter) || q.Remove(&calls[0].waiter) {
+		t.Fatal("not removed, or twice")
+	}
+	for _, x := range q.heap[:cap(q.heap)][q.Len():] {
+		if x.waiter != nil {
+			t.Fatal("the queue still holds what has left it")
+		}
+	}
+	defer func() {
+		if recover() == nil {
+			t.Fatal("queued twice")
+		}
+	}()
+	_ = q.Push(&calls[1].waiter, 5)
+}
+
+// The twin sorts a slice anew each time. Removal from anywhere is part of it: calls are cancelled and expire.
+func TestQueueAgainstTwin(t *testing.T) {
+	seed := rand.Uint64()
+	if s := os.Getenv("TEST_SEED"); s != "" {
+		n, err := strconv.ParseUint(s, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seed = n
+	}
+	t.Logf("TEST_SEED=%d", seed)
+	random := rand.New(rand.NewPCG(seed, 1))
+	for range 50 {
+		calls := newCalls(60)
+		q := NewQueue[call](40)
+		var twin []*call
+		for step := range 2000 {
+			c := &calls[random.IntN(len(calls))]
+			switch {
+			case random.IntN(3) == 0:
+				if (q.Len() == 0) != (len(twin) == 0) {
+					t.Fatal("lengths differ")
+				}
+				if w := q.Pop(); w != nil {
+					if w.Value != twin[0] {
+						t.Fatalf("step %d: popped %d, want %d", step, w.Value.id, twin[0].id)
+					}
+					twin = twin[1:]
+				}
+			case c.waiter.Queued():
+				if !q.Remove(&c.waiter) {
+					t.Fatal("not removed")
+				}
+				twin = slices.DeleteFunc(twin, func(x *call) bool { return x == c })
+			default:
+				c.deadline, c.order = clock.Time(random.IntN(20)), step
+				err := q.Push(&c.waiter, c.deadline)
+				if (err != nil) != (len(twin) == 40) {
+					t.Fatal(err)
+				}
+				if err == nil {
+					twin = append(twin, c)
+					slices.SortFunc(twin, compareCalls)
+				}
+			}
+			if q.Len() != len(twin) {
+				t.Fatalf("step %d: %d queued, want %d", step, q.Len(), len(twin))
+			}
+		}
+	}
+}
+
+func compareCalls(a, b *call) int {
+	switch {
+	case a.deadline == b.deadline:
+		return a.order - b.order
+	case a.deadline == 0:
+		return 1
+	case b.deadline == 0:
+		return -1
+	}
+	return int(a.deadline - b.deadline)
+}
+
+func TestQueueAllocatesNothing(t *testing.T) {
+	q := NewQueue[call](64)
+	calls := newCalls(64)
+	allocs := testing.AllocsPerRun(100, func() {
+		for i := range calls {
+			_ = q.Push(&calls[i].waiter, clock.Time(i*37%64))
+		}
+		for q.Pop() != nil {
+		}
+	})
+	if allocs != 0 {
+		t.Fatalf("%v allocations", allocs)
+	}
+}
+
+func BenchmarkQueuePushPop(b *testing.B) {
+	q := NewQueue[call](256)
+	calls := newCalls(256)
+	for i := range 128 {
+		_ = q.Push(&calls[i].waiter, clock.Time(i))
+	}
+	for i := range b.N {
+		w := q.Pop()
+		_ = q.Push(w, clock.Time(i+128))
+	}
+}
