@@ -137,8 +137,8 @@ func (l *Ledger) lapse(now clock.Time, e *entry) {
 	l.unlist(e)
 	l.issued -= e.unused()
 	e.setLimit(e.sent)
-	if e.oldOver > 0 {
-		e.flags = e.flags&^flagBarred | flagGraced
+	if e.oldOver > 0 && !e.is(flagBarred) { // what is barred since an earlier lapse stays so
+		e.flags |= flagGraced
 		e.lapsedAt = uint32(now >> graceShift)
 	}
 	e.flags |= flagLapsed

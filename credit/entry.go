@@ -100,6 +100,9 @@ func (e *entry) supersede(seq uint32) bool {
 	case int32(seq-e.oldSeq) > 0:
 		e.oldOver, e.curOver = e.curOver, 0
 		e.oldSeq = e.seq - 1
+		if e.oldOver == 0 {
+			e.flags &^= flagGraced | flagBarred
+		}
 	}
 	return true
 }
