@@ -1,0 +1,247 @@
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"time"
+
+	"github.com/stillwater-rpc/stillwater/bench/lab"
+	"github.com/stillwater-rpc/stillwater/bench/load"
+	"github.com/stillwater-rpc/stillwater/bench/target"
+	"github.com/stillwater-rpc/stillwater/hw/cpu"
+	sw "github.com/stillwater-rpc/stillwater/runtime"
+)
+
+// spinForever keeps both ends polling: a sleeping CPU would be measured otherwise.
+const spinForever = -1
+
+// serveRequest starts a child's server.
+type serveRequest struct {
+	Control sw.Control    `json:"control"`
+	SLO     time.Duration `json:"slo_ns"`
+	NoFloor bool          `json:"no_floor"`
+}
+
+// opened answers a request that opened an endpoint.
+type opened struct {
+	Address string `json:"address"`
+	Mode    string `json:"mode"`
+	Port    string `json:"port"`
+}
+
+// dialRequest opens a child's sessions.
+type dialRequest struct {
+	Address  string `json:"address"`
+	Sessions int    `json:"sessions"`
+}
+
+// child is what both processes have in common.
+type child struct {
+	place lab.Place
+	cpu   int
+}
+
+// enter takes note of the place, and moves to the CPU.
+func (c *child) enter(raw json.RawMessage) (any, error) {
+	if err := json.Unmarshal(raw, &c.place); err != nil {
+		return nil, err
+	}
+	if c.cpu < 0 {
+		return nil, nil
+	}
+	return nil, cpu.PinProcess(c.cpu)
+}
+
+// endpoint is the configuration that follows from the place.
+func (c *child) endpoint(port uint16) sw.EndpointConfig {
+	cfg := sw.EndpointConfig{Port: port, Spin: spinForever, TrustedNetwork: true, Address: c.place.Address.Addr(), RequireXDP: true}
+	if c.place.Namespaced {
+		cfg.Interface = c.place.Interface
+	}
+	return cfg
+}
+
+// decode makes a handler of the control protocol out of a typed function.
+func decode[T any](f func(T) (any, error)) func(json.RawMessage) (any, error) {
+	return func(raw json.RawMessage) (any, error) {
+		var request T
+		if len(raw) > 0 {
+			if err := json.Unmarshal(raw, &request); err != nil {
+				return nil, err
+			}
+		}
+		return f(request)
+	}
+}
+
+// serverChild is the server's process.
+type serverChild struct {
+	child
+	srv  *sw.Server
+	stop context.CancelFunc
+	done chan error
+}
+
+// ServerChild runs the server's side of the lab until in ends. It is pinned to the CPU, unless that is negative.
+func ServerChild(in io.Reader, out io.Writer, cpu int) error {
+	s := &serverChild{child: child{cpu: cpu}}
+	err := lab.ServeChild(in, out, map[string]func(json.RawMessage) (any, error){
+		lab.MethodGo: s.enter,
+		"serve":      decode(s.serve),
+		"stats":      decode(func(struct{}) (any, error) { return s.stats() }),
+		"audit":      decode(func(struct{}) (any, error) { return nil, s.audit() }),
+		"allocs":     decode(func(struct{}) (any, error) { return heapObjects(), nil }),
+	})
+	return errors.Join(err, s.close())
+}
+
+func (s *serverChild) serve(r serveRequest) (any, error) {
+	if err := s.close(); err != nil {
+		return nil, err
+	}
+	srv, err := sw.NewServer(sw.ServerConfig{
+		EndpointConfig: s.endpoint(serverPort), SLO: r.SLO, Control: r.Control, NoFloor: r.NoFloor,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := target.Register(srv); err != nil {
+		return nil, errors.Join(err, srv.Endpoint().Close())
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	s.srv, s.stop, s.done = srv, stop, make(chan error, 1)
+	go func() { s.done <- srv.Serve(ctx) }()
+	ep := srv.Endpoint()
+	return opened{Address: ep.Addr(), Mode: ep.Mode(), Port: ep.PortName()}, nil
+}
+
+// serverPort is where the lab's server listens.
+const serverPort = 7700
+
+var errNotServing = errors.New("no server runs in this child")
+
+func (s *serverChild) stats() (sw.Stats, error) {
+	if s.srv == nil {
+		return sw.Stats{}, errNotServing
+	}
+	return s.srv.Stats()
+}
+
+func (s *serverChild) audit() error {
+	if s.srv == nil {
+		return errNotServing
+	}
+	return s.srv.Endpoint().Audit()
+}
+
+func (s *serverChild) close() error {
+	if s.srv == nil {
+		return nil
+	}
+	s.stop()
+	s.srv = nil
+	return <-s.done
+}
+
+// clientChild is the load generator's process.
+type clientChild struct {
+	child
+	client *sw.Client
+	issuer *target.Issuer
+}
+
+// openRequest is an open-loop run against one method.
+type openRequest struct {
+	Method string        `json:"method"`
+	Loop   load.OpenLoop `json:"loop"`
+}
+
+// closedRequest is a closed-loop run against one method.
+type closedRequest struct {
+	Method string          `json:"method"`
+	Loop   load.ClosedLoop `json:"loop"`
+}
+
+// ClientChild runs the generator's side of the lab until in ends. It is pinned to the CPU, unless that is negative.
+func ClientChild(in io.Reader, out io.Writer, cpu int) error {
+	c := &clientChild{child: child{cpu: cpu}}
+	err := lab.ServeChild(in, out, map[string]func(json.RawMessage) (any, error){
+		lab.MethodGo: c.enter,
+		"dial":       decode(c.dial),
+		"open":       decode(c.open),
+		"closed":     decode(c.closed),
+		"stats":      decode(func(struct{}) (any, error) { return c.stats() }),
+		"allocs":     decode(func(struct{}) (any, error) { return heapObjects(), nil }),
+	})
+	return errors.Join(err, c.close())
+}
+
+func (c *clientChild) dial(r dialRequest) (any, error) {
+	if err := c.close(); err != nil {
+		return nil, err
+	}
+	if _, err := netip.ParseAddrPort(r.Address); err != nil {
+		return nil, err
+	}
+	client, err := sw.Dial(context.Background(), r.Address, sw.ClientConfig{EndpointConfig: c.endpoint(0)})
+	if err != nil {
+		return nil, err
+	}
+	issuer, err := target.NewIssuer(client, r.Sessions, target.MethodSpin)
+	if err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+	c.client, c.issuer = client, issuer
+	ep := client.Endpoint()
+	return opened{Address: ep.Addr(), Mode: ep.Mode(), Port: ep.PortName()}, nil
+}
+
+var errNotDialed = errors.New("this child has dialed nobody")
+
+func (c *clientChild) open(r openRequest) (any, error) {
+	if c.issuer == nil {
+		return nil, errNotDialed
+	}
+	c.issuer.SetMethod(r.Method)
+	r.Loop.ReasonName = target.ReasonName
+	result, err := r.Loop.Run(context.Background(), c.issuer)
+	if err != nil {
+		return nil, fmt.Errorf("open loop: %w", err)
+	}
+	result.Histograms = nil
+	return result, nil
+}
+
+func (c *clientChild) closed(r closedRequest) (any, error) {
+	if c.issuer == nil {
+		return nil, errNotDialed
+	}
+	c.issuer.SetMethod(r.Method)
+	r.Loop.ReasonName = target.ReasonName
+	result, err := r.Loop.Run(context.Background(), c.issuer)
+	if err != nil {
+		return nil, fmt.Errorf("closed loop: %w", err)
+	}
+	result.Histograms = nil
+	return result, nil
+}
+
+func (c *clientChild) stats() (sw.Stats, error) {
+	if c.client == nil {
+		return sw.Stats{}, errNotDialed
+	}
+	return c.client.Endpoint().Stats()
+}
+
+func (c *clientChild) close() error {
+	if c.client == nil {
+		return nil
+	}
+	err := errors.Join(c.issuer.Close(), c.client.Close())
+	c.client, c.issuer = nil, nil
+	return err
+}

@@ -1,0 +1,120 @@
+package target
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/stillwater-rpc/stillwater/bench/load"
+	"github.com/stillwater-rpc/stillwater/dispatcher"
+	sw "github.com/stillwater-rpc/stillwater/runtime"
+	"github.com/stillwater-rpc/stillwater/wire"
+)
+
+// Issuer drives sessions of one client: package load's virtual clients.
+type Issuer struct {
+	client   *sw.Client
+	sessions []*sw.Session
+	method   sw.MethodID
+
+	free atomic.Pointer[call]
+}
+
+// call is a runtime call that carries an op. Taken on the generator's goroutine, given back on the endpoint's loop.
+type call struct {
+	sw.Call
+	op   *load.Op
+	next *call
+}
+
+var _ load.Issuer = (*Issuer)(nil)
+
+// NewIssuer opens further sessions until the client has the given number.
+func NewIssuer(client *sw.Client, sessions int, method string) (*Issuer, error) {
+	i := &Issuer{client: client, sessions: make([]*sw.Session, 0, sessions), method: sw.MethodOf(method)}
+	i.sessions = append(i.sessions, &client.Session)
+	for len(i.sessions) < sessions {
+		s, err := client.NewSession()
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("opening session %d: %w", len(i.sessions), err), i.Close())
+		}
+		i.sessions = append(i.sessions, s)
+	}
+	return i, nil
+}
+
+// SetMethod changes the method that is called from the next request on.
+func (i *Issuer) SetMethod(method string) { i.method = sw.MethodOf(method) }
+
+// Close closes the sessions, but for the client's own.
+func (i *Issuer) Close() error {
+	var errs []error
+	for _, s := range i.sessions[1:] {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Issue starts the op's request.
+func (i *Issuer) Issue(session int, op *load.Op) {
+	c := i.take()
+	c.op = op
+	c.Method, c.Payload, c.Deadline, c.Reply = i.method, op.Payload, op.Deadline, c.Reply[:0]
+	i.sessions[session].Start(&c.Call)
+}
+
+// take pops a call off the free list. Only the generator takes, so the list's top cannot be taken and put back between
+// the load and the swap.
+func (i *Issuer) take() *call {
+	for {
+		c := i.free.Load()
+		if c == nil {
+			c = &call{}
+			c.Done = func(*sw.Call) { i.done(c) }
+			return c
+		}
+		if i.free.CompareAndSwap(c, c.next) {
+			return c
+		}
+	}
+}
+
+// done reports the outcome and gives the call back.
+func (i *Issuer) done(c *call) {
+	op := c.op
+	op.Outcome, op.Timed = outcome(c.Outcome()), false
+	if op.Outcome == load.OK {
+		t := c.Timing()
+		op.Timed, op.Timing = true, load.Timing(t)
+	}
+	op.Reason = uint8(c.Reason())
+	c.op = nil
+	for {
+		c.next = i.free.Load()
+		if i.free.CompareAndSwap(c.next, c) {
+			break
+		}
+	}
+	op.Done()
+}
+
+// outcome maps the runtime's outcomes to those of package load.
+func outcome(o dispatcher.Outcome) load.Outcome {
+	switch o {
+	case dispatcher.OutcomeOK:
+		return load.OK
+	case dispatcher.OutcomeRejected:
+		return load.Rejected
+	case dispatcher.OutcomeExpired, dispatcher.OutcomeQueueFull:
+		return load.Expired
+	case dispatcher.OutcomeDeadline:
+		return load.Deadline
+	case dispatcher.OutcomePeerLost:
+		return load.PeerLost
+	default:
+		return load.Failed
+	}
+}
+
+// ReasonName names a refusal's reason in results.
+func ReasonName(reason uint8) string { return wire.RejectReason(reason).String() }

@@ -1,0 +1,265 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"time"
+
+	"github.com/stillwater-rpc/stillwater/dispatcher"
+	"github.com/stillwater-rpc/stillwater/hw/clock"
+	"github.com/stillwater-rpc/stillwater/wire"
+)
+
+// ClientConfig configures a client. The zero value opens kernel UDP on a free port.
+type ClientConfig struct {
+	// Endpoint is a port that exists already, for example a server's; the client does not close it.
+	Endpoint *Endpoint
+	EndpointConfig
+}
+
+// Client is a session with one server, on an endpoint of its own or a shared one.
+type Client struct {
+	Session
+	owns bool
+}
+
+// Dial opens a client. Nothing is sent before the first call, so a server that is not there shows at that call. The name is looked up at once.
+func Dial(ctx context.Context, address string, cfg ClientConfig) (*Client, error) {
+	to, err := lookup(ctx, address)
+	if err != nil {
+		return nil, fmt.Errorf("dialing %s: %w", address, err)
+	}
+	c := &Client{Session: Session{ep: cfg.Endpoint, to: to}}
+	if c.ep == nil {
+		if c.ep, err = Open(cfg.EndpointConfig); err != nil {
+			return nil, fmt.Errorf("dialing %s: %w", address, err)
+		}
+		c.owns = true
+	}
+	if err := c.open(); err != nil {
+		if c.owns {
+			err = errors.Join(err, c.ep.Close())
+		}
+		return nil, fmt.Errorf("dialing %s: %w", address, err)
+	}
+	return c, nil
+}
+
+// lookup turns host:port into an address.
+func lookup(ctx context.Context, address string) (wire.Addr, error) {
+	if ap, err := netip.ParseAddrPort(address); err == nil {
+		return wire.AddrFrom(ap), nil
+	}
+	host, service, err := net.SplitHostPort(address)
+	if err != nil {
+		return wire.Addr{}, err
+	}
+	port, err := net.DefaultResolver.LookupPort(ctx, "udp", service)
+	if err != nil {
+		return wire.Addr{}, err
+	}
+	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip4", host)
+	if err != nil {
+		return wire.Addr{}, err
+	}
+	return wire.AddrFrom(netip.AddrPortFrom(found[0], uint16(port))), nil
+}
+
+// NewSession opens one more session with the same server, on the same connection: another virtual client with credits of its own.
+func (c *Client) NewSession() (*Session, error) {
+	s := &Session{ep: c.ep, to: c.to}
+	if err := s.open(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Endpoint is the client's port.
+func (c *Client) Endpoint() *Endpoint { return c.ep }
+
+// Close ends the client's session, and its endpoint with all sessions there if the client opened it.
+func (c *Client) Close() error {
+	err := c.Session.Close()
+	if c.owns {
+		err = errors.Join(err, c.ep.Close())
+	}
+	return err
+}
+
+// Session is one virtual client of a server: it holds credits, and its calls wait for them in order of their deadlines.
+type Session struct {
+	ep    *Endpoint
+	to    wire.Addr
+	inner *dispatcher.Session
+}
+
+func (s *Session) open() error {
+	var err error
+	stopped := s.ep.do(func(d *dispatcher.Dispatcher, now clock.Time) { s.inner, err = d.Open(now, s.to) })
+	if stopped != nil {
+		return stopped
+	}
+	return err
+}
+
+// Close ends the session's calls with ErrClosed and hands its credits back.
+func (s *Session) Close() error {
+	err := s.ep.do(func(d *dispatcher.Dispatcher, now clock.Time) {
+		d.CloseSession(now, s.inner)
+		d.Flush(now)
+	})
+	if errors.Is(err, ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// Credit is what the session knows: the limit, the next number it will use, calls waiting for credit, calls waiting for answers.
+type Credit struct {
+	Limit, Next          uint64
+	Seq                  uint32
+	Waiting, Outstanding int
+}
+
+// Credit reads the session's state.
+func (s *Session) Credit() (c Credit, err error) {
+	err = s.ep.do(func(*dispatcher.Dispatcher, clock.Time) {
+		c.Limit, c.Next, c.Seq = s.inner.Credit()
+		c.Waiting, c.Outstanding = s.inner.Waiting(), s.inner.Outstanding()
+	})
+	return c, err
+}
+
+// Timing splits the time of a call.
+type Timing = dispatcher.Timing
+
+// MethodID is the hash of a method's name, for [Call].
+type MethodID = wire.Method
+
+// MethodOf hashes a method's name.
+func MethodOf(name string) MethodID { return wire.MethodOf(name) }
+
+// Call is one asynchronous call, for callers that have many under way: load generators, proxies, fan-out. Fill in the fields of the
+// first block and hand it to [Session.Start]. Until Done is called it belongs to the runtime; afterwards it can be used again.
+type Call struct {
+	Method   MethodID
+	Payload  []byte      // must not change until Done
+	Deadline clock.Time  // zero = none
+	Reply    []byte      // the reply is appended
+	Done     func(*Call) // called exactly once, on the endpoint's loop: it must not block, and may start calls
+	User     any         // the caller's own
+
+	inner     dispatcher.Call
+	start     dispatcher.Task
+	cancel    dispatcher.Task
+	replyFrom int
+}
+
+// Outcome is how the call ended.
+func (c *Call) Outcome() dispatcher.Outcome { return c.inner.Outcome }
+
+// Reason is why the server refused it.
+func (c *Call) Reason() wire.RejectReason { return c.inner.Reason }
+
+// Timing splits the time of an answered call.
+func (c *Call) Timing() Timing { return c.inner.Timing }
+
+// Retransmissions is how often the request was sent again.
+func (c *Call) Retransmissions() int { return c.inner.Retransmissions }
+
+// Number is the request's running number in its session, once it was sent.
+func (c *Call) Number() (uint64, bool) { return c.inner.Number() }
+
+// Start starts the call on the session. It does not block.
+func (s *Session) Start(c *Call) {
+	c.replyFrom = len(c.Reply)
+	in := &c.inner
+	in.Session, in.Method, in.Payload, in.Deadline, in.Reply = s.inner, c.Method, c.Payload, c.Deadline, c.Reply
+	if c.start.Run == nil {
+		c.start.Run = func(d *dispatcher.Dispatcher, now clock.Time) { d.Submit(now, in) }
+		c.cancel.Run = func(d *dispatcher.Dispatcher, now clock.Time) { d.Cancel(now, in) }
+		in.Done = func(in *dispatcher.Call) {
+			c.Reply = in.Reply
+			c.Done(c)
+		}
+	}
+	if !s.ep.loop.Post(&c.start) {
+		in.Outcome = dispatcher.OutcomeClosed
+		c.Done(c)
+	}
+}
+
+// waiter is a call with a goroutine that waits for it.
+type waiter struct {
+	Call
+	wake chan struct{}
+
+	next *waiter
+}
+
+// getWaiter takes a used one, or makes one.
+func (e *Endpoint) getWaiter() *waiter {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	w := e.idle
+	if w == nil {
+		w = &waiter{wake: make(chan struct{}, 1)}
+		w.Done = func(*Call) { w.wake <- struct{}{} }
+		return w
+	}
+	e.idle, w.next = w.next, nil
+	return w
+}
+
+func (e *Endpoint) putWaiter(w *waiter) {
+	w.Payload, w.Reply = nil, nil
+	w.inner.Payload, w.inner.Reply = nil, nil
+	e.mu.Lock()
+	w.next, e.idle = e.idle, w
+	e.mu.Unlock()
+}
+
+// Call sends a request and appends the reply to buf, which it returns. It blocks until there is a credit and an answer, bounded by the
+// context. Every cause of failure has an error of its own; the payload is the caller's again when Call returns.
+func (s *Session) Call(ctx context.Context, method string, payload, buf []byte) ([]byte, error) {
+	reply, _, err := s.CallTimed(ctx, method, payload, buf)
+	return reply, err
+}
+
+// CallTimed is Call, and says where the time of an answered call went.
+func (s *Session) CallTimed(ctx context.Context, method string, payload, buf []byte) ([]byte, Timing, error) {
+	if err := ctx.Err(); err != nil {
+		return buf, Timing{}, err
+	}
+	s.ep.start()
+	w := s.ep.getWaiter()
+	w.Method, w.Payload, w.Reply, w.Call.Deadline = wire.MethodOf(method), payload, buf, 0
+	if at, ok := ctx.Deadline(); ok {
+		w.Call.Deadline = clock.Now().Add(time.Until(at))
+	}
+	s.Start(&w.Call)
+	cancelled := false
+	select {
+	case <-w.wake:
+	case <-ctx.Done():
+		// The call's own deadline does the same; a cancellation has to be told.
+		cancelled = s.ep.loop.Post(&w.cancel)
+		<-w.wake
+	}
+	err := w.Err()
+	reply, timing := w.Reply[:w.replyFrom:cap(w.Reply)], w.inner.Timing
+	if err == nil {
+		reply = w.Reply
+	}
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	if !cancelled { // otherwise its task may still be on the list: left to the garbage collector
+		s.ep.putWaiter(w)
+	}
+	return reply, timing, err
+}

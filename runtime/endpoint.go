@@ -1,0 +1,193 @@
+package runtime
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	goruntime "runtime"
+	"sync"
+	"time"
+
+	"github.com/stillwater-rpc/stillwater/dispatcher"
+	"github.com/stillwater-rpc/stillwater/hw/clock"
+	"github.com/stillwater-rpc/stillwater/runtime/udpport"
+	"github.com/stillwater-rpc/stillwater/runtime/xdpport"
+)
+
+// EndpointConfig says where an endpoint stands and how it uses its CPU. The zero value is kernel UDP on a free port.
+type EndpointConfig struct {
+	// Interface has an AF_XDP socket opened on one of its queues. "" = kernel UDP.
+	Interface string
+	// Queue is the NIC queue of that socket.
+	Queue uint32
+	// RequireXDP makes opening fail where AF_XDP is not to be had, instead of falling back to kernel UDP.
+	RequireXDP bool
+	// Address is the local address. Unset: the interface's first IPv4 address, or all addresses with kernel UDP.
+	Address netip.Addr
+	// Port is the UDP port. 0 = a free one.
+	Port uint16
+	// Spin is how long an idle endpoint polls before it blocks. 0 = 50 us, negative = for ever.
+	Spin time.Duration
+	// TrustedNetwork accepts peers without proof that they receive at their address: see ARCHITECTURE.md, section 3.
+	TrustedNetwork bool
+	// Slots bounds the outstanding requests of one session. 0 = 256, at most 1024.
+	Slots int
+	// SessionsMax and ConnectionsMax bound what peers can make us keep. 0 = 1<<21 and 65536.
+	SessionsMax, ConnectionsMax int
+	// WrapPort puts middleware around the port, such as faults.
+	WrapPort func(dispatcher.Port) dispatcher.Port
+}
+
+const (
+	slotsDefault = 256
+	slotsMax     = 1024
+)
+
+// Stats is what an operator watches.
+type Stats = dispatcher.Snapshot
+
+// Endpoint owns a port and the one loop that polls it. Servers and clients of a process may share it.
+type Endpoint struct {
+	cfg    EndpointConfig
+	port   dispatcher.Port
+	mode   string
+	d      *dispatcher.Dispatcher
+	loop   *dispatcher.Loop
+	starts sync.Once
+	closes sync.Once
+	closed chan struct{}
+	err    error
+
+	mu     sync.Mutex
+	serves bool
+	idle   *waiter // calls that can be used again
+}
+
+// ErrServesAlready says that an endpoint has a server.
+var ErrServesAlready = errors.New("endpoint has a server already: register its methods there")
+
+// Open opens the port. AF_XDP needs root, or CAP_NET_ADMIN, CAP_BPF and CAP_NET_RAW.
+func Open(cfg EndpointConfig) (*Endpoint, error) {
+	if cfg.Slots == 0 {
+		cfg.Slots = slotsDefault
+	}
+	if cfg.Slots < 1 || cfg.Slots > slotsMax {
+		return nil, fmt.Errorf("slots %d: must be 1 to %d", cfg.Slots, slotsMax)
+	}
+	port, mode, err := openPort(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.WrapPort != nil {
+		port = cfg.WrapPort(port)
+	}
+	e := &Endpoint{cfg: cfg, port: port, mode: mode, closed: make(chan struct{})}
+	core := dispatcher.Config{
+		TrustedNetwork: cfg.TrustedNetwork, SlotsMax: cfg.Slots,
+		SessionsMax: cfg.SessionsMax, ConnectionsMax: cfg.ConnectionsMax,
+	}
+	var epoch [4]byte
+	rand.Read(epoch[:]) // never fails: crypto/rand aborts the process instead
+	rand.Read(core.TokenKey[:])
+	core.Epoch = binary.BigEndian.Uint32(epoch[:])>>8 | 1
+	e.d = dispatcher.New(core, port)
+	if e.loop, err = dispatcher.NewLoop(dispatcher.LoopConfig{Spin: cfg.Spin}, e.d, port); err != nil {
+		return nil, errors.Join(err, port.Close())
+	}
+	return e, nil
+}
+
+// openPort opens AF_XDP if an interface is named, and kernel UDP if not, or if AF_XDP is not to be had there.
+func openPort(cfg EndpointConfig) (dispatcher.Port, string, error) {
+	fallback := ""
+	if cfg.Interface != "" {
+		port, err := xdpport.Open(xdpport.Config{
+			Interface: cfg.Interface, Queue: cfg.Queue, Address: cfg.Address, Port: cfg.Port,
+		})
+		if err == nil {
+			return port, port.Mode(), nil
+		}
+		if cfg.RequireXDP {
+			return nil, "", fmt.Errorf("opening AF_XDP on %s: %w", cfg.Interface, err)
+		}
+		fallback = fmt.Sprintf(" (AF_XDP on %s is not to be had: %v)", cfg.Interface, err)
+	}
+	address := cfg.Address
+	if !address.IsValid() {
+		address = netip.IPv4Unspecified()
+	}
+	port, err := udpport.Open(udpport.Config{Listen: netip.AddrPortFrom(address, cfg.Port)})
+	if err != nil {
+		return nil, "", fmt.Errorf("opening kernel UDP: %w", err)
+	}
+	return port, "kernel UDP" + fallback, nil
+}
+
+// Mode says in words what carries the packets, and why it is not AF_XDP where that was asked for.
+func (e *Endpoint) Mode() string { return e.mode }
+
+// PortName is "xdp" or "udp".
+func (e *Endpoint) PortName() string { return e.port.Name() }
+
+// Addr is the endpoint's own address.
+func (e *Endpoint) Addr() string { return e.port.LocalAddr().String() }
+
+// Stats reads the counters and the present state.
+func (e *Endpoint) Stats() (Stats, error) {
+	var s Stats
+	err := e.do(func(d *dispatcher.Dispatcher, _ clock.Time) { s = d.Snapshot() })
+	return s, err
+}
+
+// Audit checks the books: the sum of all sessions' windows against the credits issued.
+func (e *Endpoint) Audit() error {
+	var err error
+	if stopped := e.do(func(d *dispatcher.Dispatcher, _ clock.Time) { err = d.Audit() }); stopped != nil {
+		return stopped
+	}
+	return err
+}
+
+// start makes the loop run, once.
+func (e *Endpoint) start() { e.starts.Do(e.loop.Start) }
+
+// do runs f as the dispatcher's owner and waits for it.
+func (e *Endpoint) do(f func(d *dispatcher.Dispatcher, now clock.Time)) error {
+	e.start()
+	if err := e.loop.Do(f); err != nil {
+		return ErrClosed
+	}
+	return nil
+}
+
+// serve makes the endpoint a server's.
+func (e *Endpoint) serve(cfg dispatcher.ServeConfig) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.serves {
+		return ErrServesAlready
+	}
+	e.serves = true
+	workers := 0
+	err := e.do(func(d *dispatcher.Dispatcher, _ clock.Time) { workers = d.Serve(cfg) })
+	e.loop.SetWorkers(workers)
+	return err
+}
+
+func (e *Endpoint) slotsMax() int { return e.cfg.Slots }
+
+func parallelDefault() int { return goruntime.GOMAXPROCS(0) }
+
+// Close ends the loop, waiting for handlers that run, and closes the port. Calls under way end with ErrClosed.
+func (e *Endpoint) Close() error {
+	e.closes.Do(func() {
+		close(e.closed)
+		e.start() // so that Stop finds a loop to end
+		_ = e.loop.Do(func(d *dispatcher.Dispatcher, now clock.Time) { d.Close(now) })
+		e.loop.Stop()
+		e.err = e.port.Close()
+	})
+	return e.err
+}

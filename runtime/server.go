@@ -1,0 +1,262 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/stillwater-rpc/stillwater/credit"
+	"github.com/stillwater-rpc/stillwater/dispatcher"
+	"github.com/stillwater-rpc/stillwater/hw/clock"
+	"github.com/stillwater-rpc/stillwater/wire"
+)
+
+// Request is what a handler sees. It is valid until the handler returns.
+type Request struct {
+	Payload []byte
+	Method  string
+
+	inner *dispatcher.Request
+	ctx   *requestContext
+}
+
+// Deadline is the instant, on this machine's monotonic clock, after which nobody waits for the answer; zero = none.
+func (r *Request) Deadline() clock.Time { return r.inner.Deadline }
+
+// ID names the request within the server's boot: the session's handle here, and the request's running number in it.
+func (r *Request) ID() (session uint32, number uint64) { return r.inner.Session(), r.inner.Number() }
+
+// Waited is how long the request waited at this server, in the packet queue and in the request queue.
+func (r *Request) Waited() (packetQueue, requestQueue time.Duration) { return r.inner.Waited() }
+
+// Handler answers one request: it appends the reply to the buffer it is lent and returns it. It runs on a worker and may block. The
+// payload, the buffer and the context are valid until it returns. An error becomes the caller's [HandlerError]; a panic
+// ends this call only.
+type Handler func(ctx context.Context, req *Request, reply []byte) ([]byte, error)
+
+// Control is a scheme of overload control.
+type Control int
+
+const (
+	// Credits is the default: server-issued credits after Breakwater (OSDI 2020), and rejection at the door.
+	Credits Control = iota
+	// NoControl admits everything that the clients' slots allow. It is the control arm of experiments.
+	NoControl
+)
+
+// String names the scheme as the command line does.
+func (c Control) String() string {
+	if c == NoControl {
+		return "none"
+	}
+	return "credits"
+}
+
+// ServerConfig configures a server. Only an endpoint, an interface or a port must be given.
+type ServerConfig struct {
+	// Endpoint serves on a port that exists already, for example that of a client; the server does not close it. The next
+	// fields are then not looked at.
+	Endpoint *Endpoint
+	EndpointConfig
+
+	// SLO is the latency that callers are promised, from which the control steers its queueing delay: target 0.4 of it,
+	// rejection from 0.8 of it (the paper's settings). 0 = 200 us.
+	SLO time.Duration
+	// Control is the scheme of overload control.
+	Control Control
+	// Workers bounds the requests in service, blocked ones included. 0 = 256.
+	Workers int
+	// Parallel is the number of handlers that can compute at the same time. 0 = GOMAXPROCS.
+	Parallel int
+	// Floor keeps a session that was just served from falling to no credit at all. The zero value keeps it, as the paper's artifact does.
+	NoFloor bool
+	// DrainTimeout bounds the wait for admitted requests when Serve ends. 0 = 5 s.
+	DrainTimeout time.Duration
+}
+
+// Server answers requests on an endpoint.
+type Server struct {
+	cfg  ServerConfig
+	ep   *Endpoint
+	owns bool
+
+	panicLog sync.Mutex
+	panicAt  clock.Time
+}
+
+// Defaults of a server.
+const (
+	sloDefault          = 200 * time.Microsecond
+	drainTimeoutDefault = 5 * time.Second
+	targetShare         = 0.4 // of the SLO: Breakwater, section 5.1
+	thresholdShare      = 0.8 // twice the target
+)
+
+// NewServer opens the port and makes it ready. Requests are answered from Serve on; those that come earlier wait, or are retransmitted.
+func NewServer(cfg ServerConfig) (*Server, error) {
+	s := &Server{cfg: cfg, ep: cfg.Endpoint}
+	if s.ep == nil {
+		ep, err := Open(cfg.EndpointConfig)
+		if err != nil {
+			return nil, err
+		}
+		s.ep, s.owns = ep, true
+	}
+	if s.cfg.SLO == 0 {
+		s.cfg.SLO = sloDefault
+	}
+	if s.cfg.DrainTimeout == 0 {
+		s.cfg.DrainTimeout = drainTimeoutDefault
+	}
+	if err := s.ep.serve(s.serveConfig()); err != nil {
+		if s.owns {
+			err = errors.Join(err, s.ep.Close())
+		}
+		return nil, err
+	}
+	return s, nil
+}
+
+// serveConfig derives the control's settings from the SLO.
+func (s *Server) serveConfig() dispatcher.ServeConfig {
+	parallel := s.cfg.Parallel
+	if parallel == 0 {
+		parallel = parallelDefault()
+	}
+	target := time.Duration(targetShare * float64(s.cfg.SLO))
+	threshold := time.Duration(thresholdShare * float64(s.cfg.SLO))
+	slots := s.ep.slotsMax()
+	var controller credit.Controller = credit.NewBreakwater(credit.BreakwaterConfig{
+		TargetDelay: target, DropThreshold: threshold, Workers: parallel, Slots: slots, NoFloor: s.cfg.NoFloor,
+	})
+	if s.cfg.Control == NoControl {
+		controller = credit.NewNone(slots)
+	}
+	return dispatcher.ServeConfig{
+		Credit:  credit.NewLedger(credit.Config{Slots: slots}, controller),
+		Workers: s.cfg.Workers, Parallel: parallel, TargetDelay: target, DropThreshold: threshold,
+	}
+}
+
+// Endpoint is the server's port.
+func (s *Server) Endpoint() *Endpoint { return s.ep }
+
+// Addr is the address that clients dial.
+func (s *Server) Addr() string { return s.ep.Addr() }
+
+// Stats reads the counters and the present state.
+func (s *Server) Stats() (Stats, error) { return s.ep.Stats() }
+
+// Handle registers a method by name. It fails when the name, or another with the same 64-bit hash, is registered already.
+func (s *Server) Handle(method string, h Handler) error {
+	m := &dispatcher.Method{Name: method, ID: wire.MethodOf(method)}
+	m.Run = func(inner *dispatcher.Request) { s.run(method, h, inner) }
+	var err error
+	if stopped := s.ep.do(func(d *dispatcher.Dispatcher, _ clock.Time) { err = d.Register(m) }); stopped != nil {
+		return stopped
+	}
+	if err != nil {
+		return fmt.Errorf("registering a method: %w", err)
+	}
+	return nil
+}
+
+// run calls the handler on a worker. The request's own Request and context stay with the request object, so that a call allocates nothing.
+func (s *Server) run(method string, h Handler, inner *dispatcher.Request) {
+	r, _ := inner.Shell.(*Request)
+	if r == nil {
+		r = &Request{}
+		inner.Shell = r
+	}
+	if r.ctx == nil {
+		r.ctx = &requestContext{}
+	}
+	r.Payload, r.Method, r.inner = inner.Payload, method, inner
+	r.ctx.deadline = inner.Deadline
+	defer func() {
+		if !r.ctx.finish() {
+			r.ctx = nil
+		}
+		if v := recover(); v != nil {
+			inner.Status, inner.Reply = wire.StatusPanic, inner.Reply[:0]
+			s.logPanic(method, v)
+		}
+	}()
+	reply, err := h(r.ctx, r, inner.Reply[:0])
+	if err != nil {
+		inner.Status = wire.StatusHandlerError
+		inner.Reply = append(inner.Reply[:0], errorText(err)...)
+		return
+	}
+	inner.Status, inner.Reply = wire.StatusOK, own(inner.Reply, reply)
+}
+
+// own makes the reply the request object's: appended to the buffer that was lent it is already; anything else, such as the
+// request's own payload, is copied, since nobody knows who else holds it.
+func own(lent, reply []byte) []byte {
+	if cap(lent) > 0 && cap(reply) > 0 && &lent[:1][0] == &reply[:1][0] {
+		return reply
+	}
+	return append(lent[:0], reply...)
+}
+
+// errorTextMax bounds what an error costs on the wire.
+const errorTextMax = 256
+
+func errorText(err error) string {
+	text := err.Error()
+	return text[:min(len(text), errorTextMax)]
+}
+
+// logPanic writes at most one panic a second: a handler that always panics must not fill a disk.
+func (s *Server) logPanic(method string, v any) {
+	s.panicLog.Lock()
+	defer s.panicLog.Unlock()
+	now := clock.Now()
+	if s.panicAt != 0 && now.Sub(s.panicAt) < time.Second {
+		return
+	}
+	s.panicAt = now
+	slog.Error("handler panicked", "method", method, "panic", v, "stack", string(debug.Stack()))
+}
+
+// Serve answers requests until the context ends, then drains: new requests are refused, admitted ones are answered, within
+// the drain timeout; then it closes the endpoint, if the server opened it. It returns nil after an orderly end.
+func (s *Server) Serve(ctx context.Context) error {
+	s.ep.start()
+	select {
+	case <-ctx.Done():
+	case <-s.ep.closed:
+		return ErrClosed
+	}
+	err := s.drain()
+	if s.owns {
+		err = errors.Join(err, s.ep.Close())
+	}
+	return err
+}
+
+// drainPoll is how often a draining server looks whether it is done.
+const drainPoll = time.Millisecond
+
+func (s *Server) drain() error {
+	deadline := time.Now().Add(s.cfg.DrainTimeout)
+	for {
+		pending := 0
+		err := s.ep.do(func(d *dispatcher.Dispatcher, _ clock.Time) {
+			d.Drain()
+			pending = d.Pending()
+		})
+		if err != nil || pending == 0 {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("drain: %d requests still in service after %v", pending, s.cfg.DrainTimeout)
+		}
+		time.Sleep(drainPoll)
+	}
+}
