@@ -141,7 +141,7 @@ func (s *side) send(t testing.TB, to *lab.End, number uint64, payload int) bool 
 	binary.BigEndian.PutUint64(packet[42:], number)
 	size := build(packet, s.end, to, payload)
 	if !s.queue.Submit(frame.Desc{Addr: addr, Len: uint32(size)}) {
-		t.Fatal("submit refused a good packet")
+		t.Error("submit refused a good packet") // and not Fatal: a benchmark sends from another goroutine
 	}
 	return true
 }
