@@ -155,8 +155,8 @@ func (d *Dispatcher) packet(in *Datagram) {
 		d.stats.WrongPeer++
 		return
 	}
-	newer := c.Received(in.Arrival, p.Header)
-	if rtt := c.RTT.Smoothed(); rtt > 0 && !c.Dialed {
+	newer, rtt := c.Received(in.Arrival, p.Header)
+	if !c.Dialed {
 		d.rtt.Sample(rtt)
 	}
 	d.messages(c, in, p.Messages, newer)

@@ -177,7 +177,7 @@ func (d *Dispatcher) arrive(c *session.Conn, peer *session.Peer, place credit.Se
 // workers, whichever is more. Age alone would admit everything that arrives while the queue ages up to the threshold.
 func (d *Dispatcher) queueDelay() time.Duration {
 	q := &d.server.queue
-	work := q.work / time.Duration(d.server.Parallel)
+	work := q.work / time.Duration(max(d.server.Parallel, 1)) // an endpoint that serves nothing has no workers
 	return max(q.age(d.now), work)
 }
 

@@ -39,21 +39,22 @@ func (c *Conn) Index() uint32 { return c.index }
 // Established reports whether the peer's id is known.
 func (c *Conn) Established() bool { return c.Remote != 0 }
 
-// Received takes note of a packet that arrived at the given instant, and reports whether it is the newest so far. The round trip
-// is measured against the arrival stamp, so that it holds no queueing at either end.
-func (c *Conn) Received(arrival clock.Time, h wire.Header) (newer bool) {
+// Received takes note of a packet that arrived at the given instant, and reports whether it is the newest so far, and a round trip if
+// the packet says one. That is measured against the arrival stamp, so that it holds no queueing at either end.
+func (c *Conn) Received(arrival clock.Time, h wire.Header) (newer bool, rtt time.Duration) {
 	c.LastHeard = arrival
 	if h.Echo != 0 {
 		if sample := time.Duration(uint32(arrival) - h.Echo); sample < holdMax {
+			rtt = sample
 			c.RTT.Sample(sample)
 		}
 	}
 	if h.Number < c.newest {
-		return false
+		return false, rtt
 	}
 	c.newest = h.Number + 1
 	c.stamp, c.stampAt = h.Stamp, arrival
-	return true
+	return true, rtt
 }
 
 // Header returns the header of the next packet to the peer, transmitted now.

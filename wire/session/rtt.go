@@ -2,23 +2,26 @@ package session
 
 import "time"
 
-// RTT is the smoothed value and mean deviation of a duration (RFC 6298, section 2, without its clock granularity). The zero
-// value has seen no sample.
+// RTT is the smoothed value and mean deviation of a duration, after RFC 6298, section 2, but robust: a sample counts as
+// at most twice the estimate. A peer that loses its CPU for 4 ms between reading the clock and sending makes one sample a
+// hundred times too large; taken as it is, that would slow everything that is timed by round trips for the next fifty. A
+// path that really became slower is followed all the same, by an eighth a sample. The zero value has seen no sample.
 type RTT struct {
 	smoothed  time.Duration
 	deviation time.Duration
 }
 
-// Sample takes one measurement. Values below zero are measurement errors and are ignored.
+// Sample takes one measurement. Zero and values below it are measurement errors and are ignored.
 func (r *RTT) Sample(d time.Duration) {
 	switch {
-	case d < 0:
+	case d <= 0:
 		return
 	case r.smoothed == 0:
 		r.smoothed, r.deviation = d, d/2
 	default:
+		d = min(d, 2*r.smoothed)
 		r.deviation += ((r.smoothed - d).Abs() - r.deviation) / 4
-		r.smoothed += (d - r.smoothed) / 8
+		r.smoothed += (d - r.smoothed + 4) / 8 // rounded, or an estimate of a few nanoseconds could not grow
 	}
 }
 
