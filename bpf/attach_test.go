@@ -363,3 +363,34 @@ func TestServiceAddresses(t *testing.T) {
 		t.Errorf("one queue too many: %v", err)
 	}
 }
+
+// TestAttachedFollowsTheDevice deletes the interface under the program.
+func TestAttachedFollowsTheDevice(t *testing.T) {
+	pair := newPair(t, lab.PairConfig{})
+	program := load(t)
+	if on, err := program.Attached(); on || err != nil {
+		t.Errorf("never attached: %v, %v", on, err)
+	}
+	inside(t, pair, func() error {
+		if _, err := program.Attach(pair.A.Index, bpf.ModeNative); err != nil {
+			return err
+		}
+		if _, err := program.Attach(pair.A.Index, bpf.ModeNative); !errors.Is(err, bpf.ErrAttached) {
+			t.Errorf("second attach: %v", err)
+		}
+		device, err := netlink.LinkByName(pair.A.Interface)
+		if err != nil {
+			return err
+		}
+		if err := netlink.LinkSetDown(device); err != nil {
+			return err
+		}
+		if on, err := program.Attached(); !on || err != nil {
+			t.Errorf("down: %v, %v", on, err)
+		}
+		return netlink.LinkDel(device)
+	})
+	if on, err := program.Attached(); on || err != nil {
+		t.Errorf("deleted: %v, %v", on, err)
+	}
+}

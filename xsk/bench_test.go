@@ -93,10 +93,10 @@ func BenchmarkRoundTrip(b *testing.B) {
 		done <- err
 	}()
 	batch := make([]frame.Desc, 64)
-	times := make([]uint64, 0, b.N)
+	times := make([]time.Duration, 0, b.N)
 	b.ResetTimer()
 	for i := range b.N {
-		start := monotonic()
+		start := time.Now()
 		client.send(b, pair.B, uint64(i), 22)
 		if err := client.queue.Kick(); err != nil {
 			b.Fatal(err)
@@ -110,7 +110,7 @@ func BenchmarkRoundTrip(b *testing.B) {
 				runtime.Gosched()
 			}
 		}
-		times = append(times, monotonic()-start)
+		times = append(times, time.Since(start))
 	}
 	b.StopTimer()
 	stop.Store(true)

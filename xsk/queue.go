@@ -26,6 +26,7 @@ type Queue struct {
 	fillLimit int        // frames that reception may hold: a full fill ring and a full RX ring
 	txLimit   int        // frames that transmission may hold, so that TX and completion ring always have room
 	start     frame.Addr // where a packet that we send starts in its frame
+	fillShort bool       // the fill ring had room that the pool could not fill: try again without being asked
 	mode      Mode
 	losses    Losses
 	socket    *socket // nil on plain memory
@@ -55,8 +56,8 @@ type Statistics struct {
 func (q *Queue) Receive(batch []frame.Desc) int {
 	granted := q.rx.available(uint32(len(batch)))
 	if granted == 0 {
-		if q.fill.needWakeup() {
-			q.wakeRx() // its errors (ENETDOWN, ENXIO) come back from the next kick, which reports them
+		if q.fillShort || q.fill.needWakeup() {
+			q.Refill()
 		}
 		return 0
 	}
@@ -82,28 +83,26 @@ func (q *Queue) Release(batch []frame.Desc) {
 	}
 }
 
-// Refill tops the fill ring up from the pool and returns how many frames it added. Receive calls it; call it after
-// Release too if no Receive follows soon.
+// Refill tops the fill ring up from the pool and returns how many frames it added. Receive calls it whenever it is due;
+// call it after Release only if no Receive follows soon.
 func (q *Queue) Refill() int {
-	want := min(q.pool.Count(frame.Free), q.fillLimit-q.pool.Count(frame.Fill))
-	if want <= 0 {
-		return 0
-	}
-	granted := q.fill.room(uint32(want))
-	if granted == 0 {
-		return 0
-	}
+	room := q.fill.room(uint32(max(0, q.fillLimit-q.pool.Count(frame.Fill))))
+	free := uint32(q.pool.Count(frame.Free))
+	q.fillShort = room > free
+	granted := min(room, free)
 	for range granted {
-		addr, _ := q.pool.Take(frame.Fill) // want is at most what is free
+		addr, _ := q.pool.Take(frame.Fill) // granted is at most what is free
 		if q.mode == ModeZeroCopy {
 			// A driver without metadata would leave the stamp of this frame's previous packet there.
 			clear(q.umem[addr+q.start-2*stampSize:][:2*stampSize])
 		}
 		q.fill.put(addr)
 	}
-	q.fill.publish()
+	if granted > 0 {
+		q.fill.publish()
+	}
 	if q.fill.needWakeup() {
-		q.wakeRx() // its errors come back from the next kick
+		q.wakeRx() // its errors (ENETDOWN, ENXIO) come back from the next kick, which reports them
 	}
 	return int(granted)
 }
