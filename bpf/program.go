@@ -126,7 +126,8 @@ func attachError(ifindex int, mode Mode, err error) error {
 	case errors.Is(err, unix.ENOSPC):
 		cure = " (give the interface at least as many rx queues as its peer has tx queues)"
 	case errors.Is(err, unix.ERANGE):
-		cure = fmt.Sprintf(" (lower the MTU of %d to 3498 or less, or use generic mode)", device.MTU)
+		cure = fmt.Sprintf(" (lower the MTU of %d, on a veth pair at both ends: a page must hold a packet and XDP's room "+
+			"around it, which leaves 3506 of 4096 bytes on veth; or use generic mode)", device.MTU)
 	case errors.Is(err, unix.EOPNOTSUPP):
 		cure = " (the driver has no such mode: use generic mode)"
 	case errors.Is(err, fs.ErrPermission):

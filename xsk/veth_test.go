@@ -255,3 +255,50 @@ func TestKernelPeer(t *testing.T) {
 	}
 	b.drain(t)
 }
+
+// TestEveryQueueIsServed spreads kernel flows over two queues with a socket on each: which flow goes where is the kernel's hash,
+// so only the sum counts.
+func TestEveryQueueIsServed(t *testing.T) {
+	pair := newPair(t, lab.PairConfig{RxQueueCount: 2, TxQueueCount: 2})
+	sides := [2]*side{newSide(t, pair.B, xsk.Config{})}
+	sides[1] = &side{end: pair.B}
+	if err := pair.B.Do(func() (err error) {
+		sides[1].queue, err = xsk.Open(xsk.Config{Interface: pair.B.Index, QueueID: 1, Checked: true})
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { sides[1].close(t) })
+	if err := sides[0].program.SetSocket(1, sides[1].queue.FD()); err != nil {
+		t.Fatal(err)
+	}
+	const flows = 64
+	for range flows {
+		var client *net.UDPConn
+		if err := pair.A.Do(func() (err error) {
+			client, err = net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(pair.B.Address.Addr(), testPort)))
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := client.Write([]byte("one of many")); err != nil {
+			t.Fatal(err)
+		}
+		if err := client.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	batch := make([]frame.Desc, 64)
+	var got [2]int
+	for deadline := time.Now().Add(patience); got[0]+got[1] < flows; {
+		for i, s := range sides {
+			n := s.queue.Receive(batch)
+			s.queue.Release(batch[:n])
+			got[i] += n
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("received %v of %d", got, flows)
+		}
+	}
+	t.Logf("queues received %v", got)
+}
