@@ -158,6 +158,7 @@ func (d *Dispatcher) arrive(c *session.Conn, peer *session.Peer, place credit.Se
 	case method == nil:
 		d.turnAway(c, peer, place, r, wire.RejectUnknownMethod)
 	case deadline != 0 && deadline.Sub(d.now) < method.service.Mean():
+		method.service.Doubt()
 		d.turnAway(c, peer, place, r, wire.RejectExpired)
 	case !s.ledger.Admit(wait+d.queueDelay()) || s.queue.live >= s.QueueMax:
 		d.turnAway(c, peer, place, r, wire.RejectOverloaded)

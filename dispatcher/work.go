@@ -24,6 +24,7 @@ func (d *Dispatcher) Next(now clock.Time) *Request {
 			continue
 		}
 		if req.Deadline != 0 && req.Deadline.Sub(now) < req.Method.service.Mean() {
+			req.Method.service.Doubt()
 			d.expire(req)
 			continue
 		}
