@@ -1,0 +1,120 @@
+//go:build linux
+
+package neighbour
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stillwater-rpc/stillwater/hw/clock"
+)
+
+const (
+	// discardPort is where the datagrams go that make the kernel resolve (RFC 863). Who does not listen there answers
+	// by ICMP, to a socket that does not ask for it.
+	discardPort = 9
+	// resolveInterval between two datagrams to one next hop: the kernel itself repeats its question at this pace
+	// (retrans_time_ms, and three times as ucast_solicit and mcast_solicit say).
+	resolveInterval = time.Second
+	// resolveRate and resolveBurst bound all next hops together. Whoever forges on-link sources makes us ask for them;
+	// with three seconds until the kernel gives up on one, 100 a second keep 300 entries, and its table has
+	// room for 1,024 (gc_thresh3, arp(7)).
+	resolveRate  = 100
+	resolveBurst = 64
+)
+
+// resolver sends datagrams, seldom.
+type resolver struct {
+	mu     sync.Mutex
+	fd     int
+	recent [256]recent // by hash of the next hop: bounded, and a collision only forgets
+	budget int         // datagrams that may be sent at once
+	filled clock.Time  // when budget was last added to
+}
+
+// recent is a next hop and when it was last sent to.
+type recent struct {
+	next address
+	at   clock.Time
+}
+
+// openResolver opens a socket whose datagrams leave through the interface only, and no further than the next hop.
+func openResolver(ifindex int) (int, error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.IPPROTO_UDP)
+	if err != nil {
+		return -1, err
+	}
+	for _, option := range []struct{ level, name, value int }{
+		{unix.SOL_SOCKET, unix.SO_BINDTOIFINDEX, ifindex},
+		{unix.IPPROTO_IP, unix.IP_TTL, 1},
+		{unix.SOL_SOCKET, unix.SO_RCVBUF, 0}, // the smallest: nothing is ever read
+	} {
+		if err := unix.SetsockoptInt(fd, option.level, option.name, option.value); err != nil {
+			unix.Close(fd)
+			return -1, fmt.Errorf("option %d of level %d: %w", option.name, option.level, err)
+		}
+	}
+	return fd, nil
+}
+
+// Resolve makes the kernel resolve the next hop towards ip, by sending it an empty datagram, and reports whether it
+// was sent: not if there is no next hop, and not if one was sent to it within the last second. What comes of it
+// shows in Lookup. It does not block, so the data path may call it whenever Lookup fails.
+func (t *Table) Resolve(ip [16]byte) bool {
+	destination, ok := addressOf(&ip)
+	if !ok {
+		return false
+	}
+	next, _, ok := t.view.Load().routing.hop(destination)
+	if !ok {
+		return false
+	}
+	return t.resolver.ask(next, clock.Now())
+}
+
+// ask sends a datagram to a next hop, within the limits.
+func (r *resolver) ask(next address, now clock.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.fd < 0 || !r.allow(next, now) {
+		return false
+	}
+	to := unix.SockaddrInet4{Port: discardPort}
+	binary.BigEndian.PutUint32(to.Addr[:], uint32(next))
+	return unix.Sendto(r.fd, nil, unix.MSG_DONTWAIT, &to) == nil
+}
+
+// allow says whether a datagram may be sent now, and if so counts it.
+func (r *resolver) allow(next address, now clock.Time) bool {
+	if r.filled.IsZero() {
+		r.budget, r.filled = resolveBurst, now
+	}
+	if earned := now.Sub(r.filled) * resolveRate / time.Second; earned > 0 {
+		r.budget = int(min(time.Duration(r.budget)+earned, resolveBurst))
+		r.filled = now
+	}
+	const golden = 0x9e3779b1 // 2^32 divided by the golden ratio: multiplicative hashing
+	last := &r.recent[uint32(next)*golden>>24]
+	if r.budget == 0 || (last.next == next && now.Sub(last.at) < resolveInterval) {
+		return false
+	}
+	r.budget--
+	*last = recent{next: next, at: now}
+	return true
+}
+
+// close closes the socket.
+func (r *resolver) close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.fd < 0 {
+		return nil
+	}
+	fd := r.fd
+	r.fd = -1
+	return unix.Close(fd)
+}

@@ -1,0 +1,290 @@
+//go:build linux
+
+package neighbour
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"syscall"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/stillwater-rpc/stillwater/hw/clock"
+	"github.com/stillwater-rpc/stillwater/wire"
+)
+
+const (
+	// probeInterval is how often stale neighbours that are in use are probed. The kernel then waits 5 s
+	// (delay_first_probe_time) before it asks, so more often gains nothing.
+	probeInterval = 5 * time.Second
+	// reloadDelay is the wait before reading the tables again after that failed.
+	reloadDelay = 100 * time.Millisecond
+	// reloadTries bounds how often one reload starts again because the tables changed under it.
+	reloadTries = 5
+	// eventBufferBytes holds some thousand events; more than that at once costs a reload.
+	eventBufferBytes = 1 << 20
+
+	// usable are the states of a neighbour whose address may be sent to: NUD_VALID of include/net/neighbour.h without NUD_NOARP, which
+	// is the state of destinations that have no neighbour.
+	usable = netlink.NUD_PERMANENT | netlink.NUD_REACHABLE | netlink.NUD_PROBE | netlink.NUD_STALE | netlink.NUD_DELAY
+)
+
+// subscribe opens a socket for the changes of links, addresses, routes and neighbours.
+func subscribe() (int, error) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_ROUTE)
+	if err != nil {
+		return -1, err
+	}
+	groups := uint32(0)
+	for _, group := range []uint{unix.RTNLGRP_LINK, unix.RTNLGRP_NEIGH, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV4_ROUTE} {
+		groups |= 1 << (group - 1)
+	}
+	err = errors.Join(
+		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, eventBufferBytes),
+		unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: groups}),
+	)
+	if err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+// policyRules counts the rules beyond the kernel's own. A kernel without policy routing has none.
+func policyRules(handle *netlink.Handle) (int, error) {
+	rules, err := handle.RuleList(netlink.FAMILY_V4)
+	if errors.Is(err, unix.EOPNOTSUPP) {
+		return 0, nil
+	}
+	count := 0
+	for _, rule := range rules {
+		switch {
+		case rule.Priority <= 0 && rule.Table == unix.RT_TABLE_LOCAL: // the kernel leaves a priority of 0 out
+		case rule.Priority == 32766 && rule.Table == unix.RT_TABLE_MAIN:
+		case rule.Priority == 32767 && rule.Table == unix.RT_TABLE_DEFAULT:
+		default:
+			count++
+		}
+	}
+	return count, err
+}
+
+// watcher keeps a table's view as the kernel's tables are. It alone writes it.
+type watcher struct {
+	table    *Table
+	buffer   [64 << 10]byte // above what the kernel puts into one datagram
+	outdated bool           // the last reload failed, or events were lost
+	started  bool           // the interface was there once
+	probed   clock.Time     // when stale neighbours were last looked at
+}
+
+// run is the watcher's goroutine. It blocks in poll(2) on a thread of its own, not in Go's netpoller, which is not
+// reached while a spinning loop keeps the Ps busy.
+func (w *watcher) run() {
+	defer close(w.table.done)
+	fds := []unix.PollFd{{Fd: int32(w.table.events), Events: unix.POLLIN}, {Fd: int32(w.table.wake), Events: unix.POLLIN}}
+	for {
+		if _, err := unix.Poll(fds, w.timeout()); err != nil {
+			continue // EINTR, by the signals of the Go runtime
+		}
+		if fds[1].Revents != 0 {
+			return
+		}
+		if fds[0].Revents != 0 {
+			w.read()
+		}
+		if w.outdated {
+			w.outdated = w.reload() != nil
+		}
+		w.probe(clock.Now())
+	}
+}
+
+// timeout is when to look again without an event, in ms.
+func (w *watcher) timeout() int {
+	if w.outdated {
+		return int(reloadDelay / time.Millisecond)
+	}
+	for _, n := range w.table.view.Load().neighbours {
+		if n.stale {
+			return int(w.table.probeInterval / time.Millisecond)
+		}
+	}
+	return -1
+}
+
+// read takes all events that wait. Neighbours, which change most, are applied one by one; everything else is rare,
+// and read anew.
+func (w *watcher) read() {
+	var changed []change
+	for {
+		n, _, err := unix.Recvfrom(w.table.events, w.buffer[:], unix.MSG_DONTWAIT)
+		if err == unix.EAGAIN {
+			break
+		}
+		if err != nil {
+			// ENOBUFS: the kernel had more to say than there was room for. What waits is older than what was lost, so
+			// all of it is taken off before the tables are read; it would undo what they say.
+			w.outdated = w.outdated || err != unix.EINTR
+			continue
+		}
+		messages, err := syscall.ParseNetlinkMessage(w.buffer[:n])
+		if err != nil {
+			w.outdated = true
+			continue
+		}
+		for i := range messages {
+			if c, ok := w.classify(&messages[i]); ok {
+				changed = append(changed, c)
+			}
+		}
+	}
+	if !w.outdated && len(changed) > 0 {
+		w.apply(changed)
+	}
+}
+
+// change is what the kernel says of one neighbour. It aliases nothing, since the buffer of events is used again.
+type change struct {
+	ip    address
+	mac   wire.MAC
+	known bool // false: the neighbour has no usable address
+	stale bool
+}
+
+// changeOf reads the kernel's entry; false if it is about nobody that Lookup could return.
+func changeOf(neigh *netlink.Neigh) (c change, ok bool) {
+	if c.ip, ok = addressFrom(neigh.IP); !ok || neigh.Flags&netlink.NTF_PROXY != 0 {
+		return change{}, false
+	}
+	if neigh.State&usable != 0 && len(neigh.HardwareAddr) == len(c.mac) {
+		c.mac, c.known, c.stale = wire.MAC(neigh.HardwareAddr), true, neigh.State == netlink.NUD_STALE
+	}
+	return c, true
+}
+
+// classify returns the change that an event is about, if it is of one of our neighbours; other events outdate the
+// view.
+func (w *watcher) classify(message *syscall.NetlinkMessage) (change, bool) {
+	switch message.Header.Type {
+	case unix.RTM_NEWNEIGH, unix.RTM_DELNEIGH:
+		neigh, err := netlink.NeighDeserialize(message.Data)
+		if err != nil {
+			w.outdated = true
+			return change{}, false
+		}
+		if neigh.LinkIndex != w.table.ifindex || neigh.Family != netlink.FAMILY_V4 {
+			return change{}, false
+		}
+		if message.Header.Type == unix.RTM_DELNEIGH {
+			neigh.State = netlink.NUD_NONE
+		}
+		return changeOf(neigh)
+	case unix.RTM_NEWLINK, unix.RTM_DELLINK, unix.RTM_NEWADDR, unix.RTM_DELADDR, unix.RTM_NEWROUTE, unix.RTM_DELROUTE:
+		// Links too: the kernel doesn't announce the routes that vanish when one goes down.
+		w.outdated = true
+	}
+	return change{}, false
+}
+
+// apply publishes a view with changed neighbours.
+func (w *watcher) apply(changed []change) {
+	old := w.table.view.Load()
+	next := *old
+	next.neighbours = maps.Clone(old.neighbours)
+	if next.neighbours == nil {
+		next.neighbours = make(map[address]*neighbour)
+	}
+	for _, c := range changed {
+		c.apply(next.neighbours, next.neighbours[c.ip])
+	}
+	w.table.view.Store(&next)
+}
+
+// apply puts the change into a map that is not published yet. The mark of use is carried over from the entry before.
+func (c *change) apply(neighbours map[address]*neighbour, before *neighbour) {
+	if !c.known {
+		delete(neighbours, c.ip)
+		return
+	}
+	n := &neighbour{mac: c.mac, stale: c.stale}
+	if before != nil {
+		n.used.Store(before.used.Load())
+	}
+	neighbours[c.ip] = n
+}
+
+// reload reads everything and publishes it.
+func (w *watcher) reload() error {
+	for range reloadTries {
+		next, err := w.readTables()
+		if errors.Is(err, netlink.ErrDumpInterrupted) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		w.table.view.Store(next)
+		w.started = true
+		return nil
+	}
+	return netlink.ErrDumpInterrupted
+}
+
+// readTables asks the kernel. An interface that is gone has an empty view.
+func (w *watcher) readTables() (*view, error) {
+	handle, ifindex := w.table.handle, w.table.ifindex
+	link, err := handle.LinkByIndex(ifindex)
+	if err != nil {
+		if _, gone := errors.AsType[netlink.LinkNotFoundError](err); gone && w.started {
+			return emptyView, nil
+		}
+		return nil, fmt.Errorf("read the link: %w", err)
+	}
+	if len(link.Attrs().HardwareAddr) != len(wire.MAC{}) {
+		return nil, fmt.Errorf("%w: %s", ErrNotEthernet, link.Attrs().Name)
+	}
+	addrs, err := handle.AddrList(link, netlink.FAMILY_V4)
+	if err != nil {
+		return nil, fmt.Errorf("read the addresses: %w", err)
+	}
+	routes, err := handle.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Table: unix.RT_TABLE_UNSPEC}, netlink.RT_FILTER_TABLE)
+	if err != nil {
+		return nil, fmt.Errorf("read the routes: %w", err)
+	}
+	neighs, err := handle.NeighList(ifindex, netlink.FAMILY_V4)
+	if err != nil {
+		return nil, fmt.Errorf("read the neighbours: %w", err)
+	}
+	next := &view{
+		mac:        wire.MAC(link.Attrs().HardwareAddr),
+		routing:    newRouting(ifindex, routes, addrs),
+		neighbours: make(map[address]*neighbour, len(neighs)),
+	}
+	old := w.table.view.Load()
+	for i := range neighs {
+		if c, ok := changeOf(&neighs[i]); ok {
+			c.apply(next.neighbours, old.neighbours[c.ip])
+		}
+	}
+	return next, nil
+}
+
+// probe has the kernel confirm stale neighbours that were used since they were last probed.
+func (w *watcher) probe(now clock.Time) {
+	if now.Sub(w.probed) < w.table.probeInterval {
+		return
+	}
+	w.probed = now
+	for ip, n := range w.table.view.Load().neighbours {
+		if n.stale && n.used.Load() && w.table.resolver.ask(ip, now) {
+			n.used.Store(false)
+		}
+	}
+}
+
+// ErrNotEthernet says that an interface has no Ethernet addresses, so that there are no frames for it to build.
+var ErrNotEthernet = errors.New("not an Ethernet interface")
