@@ -121,19 +121,27 @@ func TestNoAddressNoHop(t *testing.T) {
 	}
 }
 
-// TestMatchTwin compares with a scan of all prefixes.
+// TestMatchTwin compares with the obvious way, for tables that are scanned and tables that are hashed.
 func TestMatchTwin(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
-	for range 50 {
+	for try := range 100 {
+		count := scanMax
+		if try%2 == 0 {
+			count = 200
+		}
 		f := new(fib)
 		all := map[prefix]route{}
-		for i := range 200 {
+		for i := range count {
 			length := uint8(random.IntN(33))
 			p := prefix{address(random.Uint32()&0x0f0f0f0f) & mask(length), length}
 			if _, found := all[p]; !found {
 				all[p] = route{gateway: address(i + 1)}
 				f.add(p, all[p])
 			}
+		}
+		f.finish()
+		if (f.scan != nil) != (len(all) <= scanMax) {
+			t.Fatalf("%d routes, scanned: %v", len(all), f.scan != nil)
 		}
 		for range 500 {
 			destination := address(random.Uint32() & 0x0f0f0f0f)
