@@ -246,6 +246,10 @@ func TestTwoProcessesTalk(t *testing.T) {
 		if apart == cfg.Loopback {
 			t.Errorf("namespaces: server %s, client %s, host %s", server.Namespace, client.Namespace, home)
 		}
+		// What the rest of the world takes for our namespace is that of our first thread, which must not have been lent.
+		if first, err := os.Readlink("/proc/self/ns/net"); err != nil || first != home {
+			t.Errorf("the first thread is in %s, %v; want %s", first, err, home)
+		}
 		if server.Place.Peer != client.Place.Address.Addr() || client.Place.Peer != server.Place.Address.Addr() {
 			t.Errorf("places do not match: %+v, %+v", server.Place, client.Place)
 		}
