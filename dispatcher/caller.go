@@ -37,7 +37,7 @@ type dialed struct {
 	*session.Conn
 	users     int
 	residence session.RTT   // packet queue + request queue + service, as the server says
-	service   session.RTT   // its handlers' part
+	service   client.Learnt // its handlers' part
 	target    time.Duration // the server's target delay
 	threshold time.Duration // the server's drop threshold
 }
@@ -148,6 +148,9 @@ func (d *Dispatcher) Submit(now clock.Time, c *Call) {
 	}
 	expires := s.expiry(c.Deadline)
 	if expires != 0 && expires <= now {
+		// Refused on the word of estimates, which get no sample that way: were they wrong, they would stay so.
+		s.conn.service.Doubt()
+		s.conn.RTT.Doubt()
 		d.finishCall(c, OutcomeExpired)
 		return
 	}
@@ -170,7 +173,7 @@ func (d *Dispatcher) wake(c *Call, expires clock.Time) clock.Time {
 
 // expiry is the last instant at which sending makes sense.
 func (s *Session) expiry(deadline clock.Time) clock.Time {
-	return client.ExpiresAt(deadline, s.conn.RTT.Smoothed(), s.conn.target, s.conn.service.Smoothed())
+	return client.ExpiresAt(deadline, s.conn.RTT.Smoothed(), s.conn.target, s.conn.service.Mean())
 }
 
 // RequestMax is the largest payload of a call in bytes: what fits beside the largest header and an open.
@@ -258,14 +261,14 @@ func (c *dialed) rto(initial time.Duration) time.Duration {
 	if c.RTT.Smoothed() == 0 {
 		return initial
 	}
-	stay := max(c.residence.Bound(), c.threshold+c.service.Bound())
+	stay := max(c.residence.Bound(), c.threshold+c.service.Mean())
 	return min(c.RTT.Bound()+stay+settleMargin, rtoMax)
 }
 
 // armProbe keeps the probe timer running while the session has demand, nothing outstanding and no credit: the one
 // state that no answer would end.
 func (d *Dispatcher) armProbe(s *Session) {
-	if s.remote == 0 || s.closed {
+	if s.closed {
 		return
 	}
 	demand, outstanding := s.waiting.Len(), s.out.Len()
@@ -279,9 +282,25 @@ func (d *Dispatcher) armProbe(s *Session) {
 		return
 	}
 	d.stats.ProbesSent++
-	m := wire.Probe{Session: s.remote, Next: wire.Number(s.gate.Next()), Seq: s.gate.Seq(), Demand: s.demand()}
+	if s.remote == 0 {
+		d.registerAgain(s)
+	} else {
+		m := wire.Probe{Session: s.remote, Next: wire.Number(s.gate.Next()), Seq: s.gate.Seq(), Demand: s.demand()}
+		if o := d.room(s.conn.Conn, m.Length()); o != nil {
+			o.buffer.Bytes = m.Append(o.buffer.Bytes)
+		}
+	}
+	d.caller.probes.Arm(&s.probe, s.gate.NextProbe())
+}
+
+// registerAgain repeats a registration whose call has ended without an answer: number 0 on slot 0, with nothing left of its
+// budget, so that it cannot run if the server sees it for the first time. Whatever the answer, it brings the server's handle and a limit.
+func (d *Dispatcher) registerAgain(s *Session) {
+	m := wire.Request{
+		Register: true, Retransmission: true, Session: s.local, Next: wire.Number(s.gate.Next()), Seq: s.gate.Seq(),
+		Demand: s.demand(), HasBudget: true,
+	}
 	if o := d.room(s.conn.Conn, m.Length()); o != nil {
 		o.buffer.Bytes = m.Append(o.buffer.Bytes)
 	}
-	d.caller.probes.Arm(&s.probe, s.gate.NextProbe())
 }

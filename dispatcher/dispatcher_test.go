@@ -182,3 +182,44 @@ func TestDrainRefusesNewAndAnswersAdmitted(t *testing.T) {
 	}
 }
 
+
+// A registration that nobody answered in time must not leave its session mute for ever.
+func TestLostRegistrationIsRepeated(t *testing.T) {
+	w, server, client, s := pair(t, true)
+	w.loss = 1
+	first := client.call(s, 1, w.now.Add(200*time.Microsecond))
+	w.run(w.now.Add(time.Millisecond))
+	if first.Outcome != OutcomeDeadline {
+		t.Fatalf("with everything lost: %v", first.Outcome)
+	}
+	w.loss = 0
+	second := client.call(s, 2, w.now.Add(time.Second))
+	w.run(w.now.Add(time.Second))
+	if second.Outcome != OutcomeOK || server.ran[1] != 0 || server.ran[2] != 1 {
+		t.Fatalf("afterwards: %v, ran %v", second.Outcome, server.ran)
+	}
+}
+
+// Estimates that grew without bound while the host stood still must not refuse everything for ever.
+func TestWrongEstimatesAreUnlearnt(t *testing.T) {
+	w, server, client, s := pair(t, true)
+	client.call(s, 1, 0)
+	w.run(w.now.Add(time.Millisecond))
+	for range 60 { // a server that takes 10 ms for everything, for a while
+		server.service = 10 * time.Millisecond
+		client.call(s, 1, 0)
+		w.run(w.now.Add(20 * time.Millisecond))
+	}
+	server.service = 10 * time.Microsecond
+	ok := 0
+	for range 3000 {
+		c := client.call(s, 2, w.now.Add(200*time.Microsecond))
+		w.run(w.now.Add(200 * time.Microsecond))
+		if c.Outcome == OutcomeOK {
+			ok++
+		}
+	}
+	if ok < 2000 {
+		t.Fatalf("only %d of 3000 calls got through after the server was fast again", ok)
+	}
+}

@@ -155,9 +155,11 @@ func (d *Dispatcher) arrive(c *session.Conn, peer *session.Peer, place credit.Se
 	switch {
 	case s.draining:
 		d.turnAway(c, peer, place, r, wire.RejectDraining)
+	case r.HasBudget && r.Budget == 0: // a registration asked for again: see registerAgain
+		d.turnAway(c, peer, place, r, wire.RejectExpired)
 	case method == nil:
 		d.turnAway(c, peer, place, r, wire.RejectUnknownMethod)
-	case deadline != 0 && deadline.Sub(d.now) < method.service.Mean():
+	case deadline != 0 && deadline.Sub(d.now) <= method.service.Mean():
 		method.service.Doubt()
 		d.turnAway(c, peer, place, r, wire.RejectExpired)
 	case !s.ledger.Admit(wait+d.queueDelay()) || s.queue.live >= s.QueueMax:

@@ -25,6 +25,9 @@ func (r *RTT) Sample(d time.Duration) {
 	}
 }
 
+// Doubt lowers the estimate by a 64th: for who acts on its word in a way that brings no new sample.
+func (r *RTT) Doubt() { r.smoothed -= r.smoothed / 64 }
+
 // Smoothed is the estimate, and zero before the first sample.
 func (r *RTT) Smoothed() time.Duration { return r.smoothed }
 
