@@ -1,13 +1,14 @@
 // Package neighbour answers where a frame goes: next hop, and the Ethernet and IP addresses for it, of one interface.
 //
-// AF_XDP has neither routes nor ARP. Both stay the kernel's: a [Table] mirrors its tables (by rtnetlink, rtnetlink(7)) and
-// follows them as they change. Nothing is learnt from received frames, so nobody can redirect our answers with one.
+// AF_XDP has neither routes nor ARP. Both stay the kernel's: a [Table] mirrors its tables by rtnetlink(7), and follows
+// them as they change. Nothing is learnt from received frames, so nobody can redirect our answers with one.
 // [Table.Lookup] is for the data path. A neighbour that the kernel doesn't know is made known by [Table.Resolve]:
 // one ordinary datagram to it, for which the kernel resolves.
 //
-// The kernel does not see frames sent by AF_XDP, so to it a neighbour that only AF_XDP uses looks idle: it becomes stale,
-// and would stay so while its owner changes. Therefore stale neighbours that Lookup has returned are sent such a datagram too, every
-// few seconds, upon which the kernel probes them (RFC 4861, section 7.3, which Linux applies to ARP as well).
+// The kernel does not see frames sent by AF_XDP, so to it a neighbour that only AF_XDP uses looks idle: it becomes
+// stale, and would stay so while its owner changes. Therefore stale neighbours that Lookup has returned are sent such
+// a datagram too, every few seconds, upon which the kernel probes them (RFC 4861, section 7.3, which Linux applies to
+// ARP as well).
 //
 // IPv4 only. Routes are those of the tables local, main and default, in this order; [Table.PolicyRuleCount] says
 // whether the host has rules beyond these, which are not followed.

@@ -27,8 +27,8 @@ const (
 	// eventBufferBytes holds some thousand events; more than that at once costs a reload.
 	eventBufferBytes = 1 << 20
 
-	// usable are the states of a neighbour whose address may be sent to: NUD_VALID of include/net/neighbour.h without NUD_NOARP, which
-	// is the state of destinations that have no neighbour.
+	// usable are the states of a neighbour whose address may be sent to: NUD_VALID of include/net/neighbour.h without
+	// NUD_NOARP, which is the state of destinations that have no neighbour.
 	usable = netlink.NUD_PERMANENT | netlink.NUD_REACHABLE | netlink.NUD_PROBE | netlink.NUD_STALE | netlink.NUD_DELAY
 )
 
