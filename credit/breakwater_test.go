@@ -1,0 +1,201 @@
+package credit
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stillwater-rpc/stillwater/hw/clock"
+)
+
+// pooled makes a Breakwater with a given pool, and load that lets it grow.
+func pooled(config BreakwaterConfig, sessions uint64, pool float64) (*Breakwater, Load) {
+	b := NewBreakwater(config)
+	b.Resize(sessions)
+	b.set(pool)
+	return b, Load{Issued: uint64(pool), Active: true}
+}
+
+func TestPoolLaw(t *testing.T) {
+	const target = DefaultTargetDelay
+	for _, c := range []struct {
+		name     string
+		sessions uint64
+		pool     float64
+		delay    time.Duration
+		want     float64
+	}{
+		{"few clients: the increase is one credit", 10, 100, 0, 101},
+		{"many clients: alpha n_c", 10_000, 100, target - 1, 110},
+		{"a fraction is carried", 1500, 100, 0, 101.5},
+		{"delay at the target: nothing, and no increase", 1000, 100, target, 100},
+		{"twice the target: beta", 1000, 100, 2 * target, 98},
+		{"51 targets: the factor would be zero, and is bounded", 1000, 100, 51 * target, 50},
+		{"a delay without end", 1000, 100, math.MaxInt64, 50},
+		{"a decrease that rounds to nothing is kept", 1000, 10, target + target/10, 10 * 0.998},
+		{"a negative delay is none", 1000, 100, math.MinInt64, 101},
+		{"never below the workers", 1000, 4, 10 * target, 4},
+		{"never above all slots", 2, 512, 0, 512},
+		{"no session: the workers", 0, 4, 0, 4},
+	} {
+		b, load := pooled(BreakwaterConfig{Workers: 4}, c.sessions, c.pool)
+		b.Update(1, Signal{Delay: c.delay}, load)
+		if math.Abs(b.pool-c.want) > 1e-9 || b.Pool() != uint64(b.pool) {
+			t.Errorf("%s: %v, want %v", c.name, b.pool, c.want)
+		}
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	b := NewBreakwater(BreakwaterConfig{})
+	if b.Target() != 80*us || b.DropThreshold() != 160*us || b.Pool() != 1 {
+		t.Fatalf("%v %v %d", b.Target(), b.DropThreshold(), b.Pool())
+	}
+	if !b.Admit(160*us) || b.Admit(160*us+1) || !b.Admit(-1) {
+		t.Fatal("the door")
+	}
+	if b = NewBreakwater(BreakwaterConfig{TargetDelay: 45 * us}); b.DropThreshold() != 90*us {
+		t.Fatal("the drop threshold is twice the target")
+	}
+}
+
+// Ten decreases of a tenth of a credit each must take one.
+func TestFaultDecreaseThatRoundsToNothing(t *testing.T) {
+	b, load := pooled(BreakwaterConfig{Workers: 1}, 100, 10)
+	now := clock.Time(1)
+	for range 10 {
+		b.Update(now, Signal{Delay: DefaultTargetDelay * 3 / 2}, load) // factor 0.99
+		now = now.Add(periodMin)
+	}
+	if b.Pool() != 9 {
+		t.Fatalf("pool %d (%v)", b.Pool(), b.pool)
+	}
+}
+
+func TestFaultWrongActionAtTarget(t *testing.T) {
+	b, load := pooled(BreakwaterConfig{}, 100, 50)
+	for now := clock.Time(1); now < 1e6; now = now.Add(periodMin) {
+		b.Update(now, Signal{Delay: b.Target()}, load)
+	}
+	if b.pool != 50 {
+		t.Fatalf("the pool moved to %v", b.pool)
+	}
+}
+
+func TestFaultMoreThanOneUpdatePerRTT(t *testing.T) {
+	for _, c := range []struct{ rtt, period time.Duration }{
+		{0, 10 * us}, {-1, 10 * us}, {3 * us, 10 * us}, {250 * us, 250 * us}, {time.Hour, time.Second},
+	} {
+		b, load := pooled(BreakwaterConfig{}, 100, 50)
+		now := clock.Time(time.Hour)
+		signal := Signal{RTT: c.rtt}
+		if !b.UpdateDue(now) || !b.Update(now, signal, load) {
+			t.Fatal("the first update was not due")
+		}
+		early := now.Add(c.period) - 1
+		if b.UpdateDue(early) || b.Update(early, signal, load) || b.pool != 51 {
+			t.Fatalf("RTT %v: updated after %v", c.rtt, early.Sub(now))
+		}
+		// A loop that was away for ten periods updates once, and the next period begins then.
+		late := now.Add(10 * c.period)
+		if !b.Update(late, signal, load) || b.UpdateDue(late.Add(c.period)-1) || b.pool != 52 {
+			t.Fatalf("RTT %v: caught up", c.rtt)
+		}
+	}
+}
+
+func TestFaultPoolGrowsWhileClientsAreIdle(t *testing.T) {
+	grown := func(load Load, headroom float64) uint64 {
+		b, _ := pooled(BreakwaterConfig{Workers: 10, Headroom: headroom}, 1000, 10)
+		for now := clock.Time(1); now < 1e8; now = now.Add(periodMin) {
+			b.Update(now, Signal{}, load)
+		}
+		return b.Pool()
+	}
+	if got := grown(Load{Issued: 500}, 0); got != 10 {
+		t.Errorf("nobody is active: %d", got)
+	}
+	// One increase and one credit per client, of no more clients than a session has slots: 1 + 256.
+	if got := grown(Load{Issued: 500, Active: true}, 0); got != 500+257+1 {
+		t.Errorf("few credits are used: %d", got)
+	}
+	if got := grown(Load{Issued: 500, Active: true}, -1); got < 10_000 {
+		t.Errorf("as published: %d", got)
+	}
+}
+
+func TestFaultPoolStuckAfterLastClientLeft(t *testing.T) {
+	f := newFixture(t, Config{Slots: 4}, BreakwaterConfig{Workers: 2})
+	for range 3 {
+		a, b := f.register(9), f.register(9)
+		for range 20 {
+			f.update(0)
+		}
+		f.Deregister(f.now, a)
+		if pool := f.Totals().Pool; pool > 4 {
+			t.Fatalf("one client with 4 slots, pool %d", pool)
+		}
+		f.Deregister(f.now, b)
+		f.update(time.Second)
+		f.update(0)
+		if got := f.Totals(); got.Pool != 2 || got.Issued != 0 {
+			t.Fatalf("%+v", got)
+		}
+	}
+	s := f.register(9)
+	if f.Answer(f.now, s, Success); f.Unused(s) == 0 {
+		t.Fatal("the first client to come back gets nothing")
+	}
+}
+
+func TestWindowLaw(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		pool    float64
+		clients uint64
+		noFloor bool
+		holding Holding
+		want    uint64
+	}{
+		{"below: demand and overcommitment", 100, 10, false, Holding{Issued: 50, Window: 3, Pending: 2, Demand: 4}, 2 + 4 + 5},
+		{"below: what the pool has", 100, 10, false, Holding{Issued: 98, Window: 3, Pending: 2, Demand: 40}, 3 + 2},
+		{"below: an idle client gives back", 100, 10, false, Holding{Issued: 98, Window: 30, Pending: 0, Demand: 0}, 1},
+		{"above: one less", 100, 10, false, Holding{Issued: 101, Window: 30, Pending: 2, Demand: 40}, 29},
+		{"above: by far too many for its demand", 100, 10, false, Holding{Issued: 101, Window: 30, Pending: 2, Demand: 4}, 7},
+		{"equal: no more", 100, 10, false, Holding{Issued: 100, Window: 3, Pending: 2, Demand: 40}, 3},
+		{"floor", 100, 10, false, Holding{Issued: 101, Window: 1}, 1},
+		{"floor: not after a rejection", 100, 10, false, Holding{Issued: 101, Window: 1, Rejected: true}, 0},
+		{"floor: off", 100, 10, true, Holding{Issued: 101, Window: 1}, 0},
+		{"nothing to take", 100, 10, true, Holding{Issued: 101}, 0},
+	} {
+		b, _ := pooled(BreakwaterConfig{NoFloor: c.noFloor}, c.clients, c.pool)
+		if got := b.Window(c.holding); got != c.want {
+			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+		}
+	}
+}
+
+func TestNone(t *testing.T) {
+	l := NewLedger(Config{Slots: 16, Checked: true}, NewNone(16))
+	s, err := l.Register(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Heard(1, s, 1, 0, 0, true)
+	l.Arrive(1, s, 0)
+	if limit, _ := l.Answer(1, s, Rejection); limit != 17 {
+		t.Fatalf("limit %d", limit)
+	}
+	if !l.Admit(time.Hour) || l.control.Target() != 0 || l.Totals().Pool != 16 {
+		t.Fatal("None controls something")
+	}
+	if !l.Update(1, Signal{}) || l.Update(2, Signal{}) {
+		t.Fatal("period")
+	}
+	// What a lease took comes back by a probe.
+	l.Sweep(clock.Time(time.Hour), 1)
+	l.Probe(clock.Time(time.Hour), s, 1, 1, 5, true)
+	if _, limit, _, ok := l.PopDrained(clock.Time(time.Hour)); !ok || limit != 2 {
+		t.Fatal("not woken up")
+	}
+}
