@@ -40,16 +40,15 @@ type ServeConfig struct {
 
 // Bounds of what a peer can make us do or keep.
 const (
-	batchSize         = 64                     // packets taken from the port at once: 64 x 64 B fit the L1 cache, and 64 x 0.3 us keep a turn short
-	smallAnswerRate   = 20_000                 // refusals, gone and retry per second: enough for every client to learn, too few to be worth provoking
-	smallAnswerBurst  = 1024                   //
-	freeRequestsMax   = 4096                   // request objects kept for reuse; more goes back to the garbage collector
-	rtoMax            = 100 * time.Millisecond // a probe of a pending request is never slower than this
-	settleMargin      = 20 * time.Microsecond  // below it, a timer is noise: one timer tick of a spinning loop
-	sweepEvery        = 100 * time.Microsecond // housekeeping at most this often
-	sweepSessions     = 64                     // sessions looked at per sweep
-	sweepTables       = 256                    // slot tables looked at per sweep
-	drainedGrantsTurn = 32                     // credits given to drained sessions per turn
+	batchSize           = 64                     // packets taken from the port at once: 64 x 64 B fit the L1 cache, and 64 x 0.3 us keep a turn short
+	smallAnswerRate     = 20_000                 // refusals, gone and retry per second: enough for every client to learn, too few to be worth provoking
+	smallAnswerBurst    = 1024                   //
+	freeRequestsMax     = 4096                   // request objects kept for reuse; more goes back to the garbage collector
+	rtoMax              = 100 * time.Millisecond // a probe of a pending request is never slower than this
+	settleMargin        = 20 * time.Microsecond  // below it, a timer is noise: one timer tick of a spinning loop
+	sweepEvery          = time.Millisecond       // housekeeping at most this often
+	sweepMin, sweepPart = 16, 1024               // a sweep looks at this many, or this part of all: everybody about once a second
+	drainedGrantsTurn   = 32                     // credits given to drained sessions per turn
 )
 
 // def replaces an unset value.

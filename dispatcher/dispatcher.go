@@ -210,10 +210,13 @@ func (d *Dispatcher) Deadline() clock.Time {
 	return at
 }
 
+// sweepCount is how many of so many a sweep looks at.
+func sweepCount(all int) int { return max(sweepMin, all/sweepPart) }
+
 // sweep looks at a few sessions, slot tables and connections: none has a timer of its own.
 func (d *Dispatcher) sweep() {
 	if d.server.ledger != nil {
-		d.server.ledger.Sweep(d.now, sweepSessions)
+		d.server.ledger.Sweep(d.now, sweepCount(d.server.peers.Len()))
 		d.sweepTables()
 	}
 	if c := d.conns.SweepOne(d.now.Add(-d.cfg.IdleTimeout)); c != nil && !c.Dialed {

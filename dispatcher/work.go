@@ -236,7 +236,7 @@ func (d *Dispatcher) dropTable(peer *session.Peer, t *slotTable) {
 // still arrive is unknown to the one number that stays.
 func (d *Dispatcher) sweepTables() {
 	s := &d.server
-	for range min(sweepTables, len(s.tables)) {
+	for range min(sweepCount(len(s.tables)), len(s.tables)) {
 		s.cursor = (s.cursor + 1) % uint32(len(s.tables))
 		t := s.tables[s.cursor]
 		if t == nil || t.place == 0 || d.now.Sub(t.heard) < d.cfg.PacketLifetime {
