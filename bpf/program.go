@@ -224,18 +224,7 @@ func (p *Program) ClearSocket(queue uint32) error {
 
 // Verdicts returns one count per reason, in order of the reasons, zero counts included.
 func (p *Program) Verdicts() ([]VerdictCount, error) {
-	verdicts := make([]VerdictCount, reasonCount)
-	var perCPU []uint64
-	for i := range verdicts {
-		verdicts[i].Reason = Reason(i)
-		if err := p.objects.Verdicts.Lookup(uint32(i), &perCPU); err != nil {
-			return nil, fmt.Errorf("bpf: read the count of %v: %w", Reason(i), err)
-		}
-		for _, count := range perCPU {
-			verdicts[i].Count += count
-		}
-	}
-	return verdicts, nil
+	return readVerdicts(p.objects.Verdicts)
 }
 
 // Close detaches the program, if it is attached, and frees it and its maps.
