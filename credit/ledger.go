@@ -223,7 +223,7 @@ func (l *Ledger) pass(e *entry, next uint64) {
 	case next-e.limit <= uint64(e.oldOver):
 		bar := uint16(0)
 		if e.is(flagBarred) {
-			bar = uint16(next - e.limit)
+			bar = e.bar + uint16(next-e.limit)
 		}
 		l.issued -= e.unused()
 		e.setLimit(next)

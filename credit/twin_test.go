@@ -18,16 +18,16 @@ type twin struct {
 	life     time.Duration
 	perWake  int
 
-	workers, pool       float64
-	alpha, beta         float64
-	floor               bool
-	target              time.Duration
-	due                 clock.Time
-	wakes               int
-	busy                bool
-	wanting, waiting    []Session
-	cursor, used        Session
-	ahead, refused, old uint64
+	workers, pool    float64
+	alpha, beta      float64
+	floor            bool
+	target           time.Duration
+	due              clock.Time
+	wakes            int
+	busy             bool
+	wanting, waiting []Session
+	cursor, used     Session
+	ahead, refused   uint64
 }
 
 // twinLimit is a limit that a client may believe in.
@@ -169,10 +169,13 @@ func (w *twin) pass(x *twinSession, next uint64) {
 	case next <= x.limit:
 		x.sent = next
 	default:
-		limit, barred := x.limit, x.barred
+		from, barred := x.limit, x.barred
+		if x.bars {
+			from = x.barFrom
+		}
 		x.set(next)
 		x.sent = next
-		x.barFrom, x.bars = limit, barred
+		x.barFrom, x.bars = from, barred
 	}
 }
 
