@@ -7,7 +7,7 @@ import (
 )
 
 // fromServer handles one message of a dialed connection.
-func (d *Dispatcher) fromServer(c *session.Conn, in *Datagram, m wire.Message) error {
+func (d *Dispatcher) fromServer(c *session.Conn, in inbound, m wire.Message) error {
 	switch m.Type {
 	case wire.TypeReply:
 		r, err := wire.ParseReply(m.Raw)
@@ -49,7 +49,9 @@ func (d *Dispatcher) fromServer(c *session.Conn, in *Datagram, m wire.Message) e
 		if err != nil {
 			return err
 		}
-		d.onSessionGone(c, g)
+		if in.newer { // one that was overtaken may speak of an earlier session with this handle
+			d.onSessionGone(c, g)
+		}
 	default:
 		d.stats.UnknownMessages++
 	}
@@ -58,13 +60,15 @@ func (d *Dispatcher) fromServer(c *session.Conn, in *Datagram, m wire.Message) e
 
 // onOpened handles the answers to an open: accepted, or asked to prove the address first.
 func (d *Dispatcher) onOpened(c *session.Conn, m wire.Message) error {
+	at := d.caller.conns[c.Peer]
 	if m.Type == wire.TypeAccept {
 		a, err := wire.ParseAccept(m.Raw)
 		if err != nil {
 			return err
 		}
-		if !c.Established() {
+		if !c.Established() && a.Connection != 0 {
 			c.Remote, c.Token, c.HasToken = a.Connection, a.Token, true
+			at.doubtful = false
 		}
 		return nil
 	}
@@ -75,12 +79,28 @@ func (d *Dispatcher) onOpened(c *session.Conn, m wire.Message) error {
 	if c.Established() || (c.HasToken && c.Token == r.Token) {
 		return nil
 	}
+	d.abandon(c) // begun without this token: what is in it is sent again, too
 	c.Token, c.HasToken = r.Token, true
+	var lost *Call
 	d.eachSession(c, func(s *Session) {
-		s.out.Each(func(call *Call) { d.transmit(call, true) })
+		s.out.Each(func(call *Call) {
+			if call.state == callSent && call.mayHaveRun(at.doubtful) {
+				s.out.End(call.slot)
+				lost = d.endLater(lost, call, OutcomePeerLost)
+				return
+			}
+			d.transmit(call, true)
+		})
 	})
+	at.doubtful = false
+	d.endAll(lost)
 	return nil
 }
+
+// mayHaveRun reports whether a server that asks for another token may be the successor of one that ran the call: a token that was good
+// is refused only by another boot (or after ten minutes). A doubtful token is one of which the peer that gave it knows nothing any
+// more; it has been refused now, and so was the only packet that went out with it.
+func (c *Call) mayHaveRun(doubtful bool) bool { return c.proven > 1 || c.proven == 1 && !doubtful }
 
 // eachSession calls f for the live sessions of a dialed connection.
 func (d *Dispatcher) eachSession(c *session.Conn, f func(*Session)) {
@@ -92,11 +112,15 @@ func (d *Dispatcher) eachSession(c *session.Conn, f func(*Session)) {
 }
 
 func (d *Dispatcher) onRegistered(c *session.Conn, r wire.Registered) {
-	s := d.byHandle(c, r.Session)
+	s := d.bySession(c, r.Session)
 	if s == nil {
 		return
 	}
 	s.remote = r.ServerSession
+	if s.closed { // before it was registered
+		d.sayFarewell(s)
+		return
+	}
 	s.out.SetLimit(min(int(r.Slots), d.cfg.SlotsMax))
 	s.conn.target, s.conn.threshold = r.TargetDelay, r.DropThreshold
 }
@@ -177,45 +201,76 @@ func (d *Dispatcher) onBusy(c *session.Conn, b wire.Busy) {
 	}
 }
 
-// onSessionGone handles a server that has forgotten one session of a connection it knows.
+// onSessionGone handles a server that has forgotten one session of a connection it knows, or confirms the end of one.
 func (d *Dispatcher) onSessionGone(c *session.Conn, g wire.Gone) {
 	if g.Session == 0 || g.Connection != c.Remote {
 		return
 	}
-	d.eachSession(c, func(s *Session) {
-		if s.remote == g.Session {
+	for _, s := range d.caller.sessions {
+		switch {
+		case s == nil || s.conn.Conn != c || s.remote != g.Session:
+		case s.closed:
+			d.bury(s)
+		default:
+			// The connection stays, so the handle must not: a late answer would be taken for that of another call.
+			d.nextHandle(s)
 			d.loseSession(s)
 		}
-	})
+	}
 }
 
 // lost ends a connection whose server does not know it any more: what was sent has an unknown outcome, what waits is
 // sent to the new boot.
-func (d *Dispatcher) lost(c *session.Conn) {
+func (d *Dispatcher) lost(at *dialed) {
 	d.stats.PeersLost++
-	d.abandon(c)
-	c.Reset(d.conns.NextID(c))
-	d.eachSession(c, d.loseSession)
+	d.abandon(at.Conn)
+	at.Reset(d.conns.NextID(at.Conn))
+	at.doubtful = at.HasToken
+	for _, s := range d.caller.sessions {
+		switch {
+		case s == nil || s.conn != at:
+		case s.closed: // nothing is left there to say farewell to
+			d.bury(s)
+		default:
+			d.loseSession(s)
+		}
+	}
 }
 
 // loseSession ends what is outstanding and makes the session register anew. A call beyond the limit never ran: it waits again.
 func (d *Dispatcher) loseSession(s *Session) {
-	out := s.out
-	s.reset(d)
-	out.Each(func(call *Call) {
-		if call.state == callRefused {
+	var lost *Call
+	s.out.Each(func(call *Call) {
+		switch {
+		case call.state != callRefused:
+			lost = d.endLater(lost, call, OutcomePeerLost)
+		case s.waiting.Push(&call.waiter, call.Deadline) != nil:
+			lost = d.endLater(lost, call, OutcomeQueueFull)
+		default:
 			call.state = callQueued
-			if s.waiting.Push(&call.waiter, call.Deadline) != nil {
-				call.state = callIdle
-				d.endCall(call, OutcomeQueueFull)
-				return
-			}
 			d.caller.timers.Arm(&call.timer, d.wake(call, s.expiry(call.Deadline)))
-			return
 		}
-		d.endCall(call, OutcomePeerLost)
 	})
+	s.reset(d)
+	d.endAll(lost)
 	d.pump(s)
+}
+
+// endLater notes a call that has left its session and will be ended by endAll. What a Done does (cancel another call, submit
+// more, close the session) must find all of them out of the way.
+func (d *Dispatcher) endLater(list, c *Call, o Outcome) *Call {
+	d.caller.timers.Disarm(&c.timer)
+	c.state, c.Outcome, c.ending = callIdle, o, list
+	return c
+}
+
+func (d *Dispatcher) endAll(list *Call) {
+	for c := list; c != nil; {
+		next := c.ending // read first: the call may be submitted again
+		c.ending = nil
+		d.endCall(c, c.Outcome)
+		c = next
+	}
 }
 
 // finishCall ends a call and takes it out of whatever it is in.
@@ -271,15 +326,43 @@ func (d *Dispatcher) CloseSession(now clock.Time, s *Session) {
 		d.endCall(c, OutcomeClosed)
 	}
 	s.out.Each(func(c *Call) { d.finishCall(c, OutcomeClosed) })
-	d.caller.probes.Disarm(&s.probe)
-	if s.remote != 0 {
-		m := wire.Deregister{Session: s.remote, Next: wire.Number(s.gate.Next()), Seq: s.gate.Seq()}
-		if o := d.room(s.conn.Conn, m.Length()); o != nil {
-			o.buffer.Bytes = m.Append(o.buffer.Bytes)
-		}
+	if s.gate.Next() == 0 { // the server never heard of it
+		d.bury(s)
+		return
 	}
-	d.caller.spare = append(d.caller.spare, uint32(s.local)&(1<<handleIndexBits-1))
-	s.conn.users--
+	d.sayFarewell(s)
+}
+
+// sayFarewell tells the server that a session has ended, until it confirms that or seems to be dead. A registration that was not answered
+// is repeated first: only the answer says under which handle the server knows the session, if it does.
+func (d *Dispatcher) sayFarewell(s *Session) {
+	if s.farewells == farewellTries {
+		d.bury(s)
+		return
+	}
+	wait := min(s.conn.rto(d.cfg.RTOInitial)<<s.farewells, rtoMax)
+	s.farewells++
+	d.caller.probes.Arm(&s.probe, d.now.Add(wait))
+	if s.remote == 0 {
+		d.registerAgain(s)
+		return
+	}
+	m := wire.Deregister{Session: s.remote, Next: wire.Number(s.gate.Next()), Seq: s.gate.Seq()}
+	if o := d.room(s.conn.Conn, m.Length()); o != nil {
+		o.buffer.Bytes = m.Append(o.buffer.Bytes)
+	}
+}
+
+// bury frees the place of a closed session.
+func (d *Dispatcher) bury(s *Session) {
+	k := &d.caller
+	k.probes.Disarm(&s.probe)
+	index := uint32(s.local & handleIndexMask)
+	k.sessions[index] = nil
+	k.spare = append(k.spare, sparePlace{index, d.now})
+	if s.conn.users--; s.conn.users == 0 {
+		s.conn.unusedSince = d.now
+	}
 }
 
 // callTimers fires what is due: expiry at the client, deadlines, retransmissions, probes.
@@ -288,7 +371,11 @@ func (d *Dispatcher) callTimers() {
 		d.callDue(t.Value)
 	}
 	for t := d.caller.probes.Advance(d.now); t != nil; t = d.caller.probes.Advance(d.now) {
-		d.armProbe(t.Value)
+		if s := t.Value; s.closed {
+			d.sayFarewell(s)
+		} else {
+			d.armProbe(s)
+		}
 	}
 }
 
@@ -313,11 +400,7 @@ func (d *Dispatcher) callDue(c *Call) {
 		}
 		d.finishCall(c, outcome)
 		d.pump(s)
-	case c.state == callRefused && !s.covers(c):
-		c.interval = min(2*c.interval, rtoMax)
-		c.resend = d.now.Add(c.interval)
-		d.transmit(c, true) // asks again: the refusal's limit may have been lost
-	default:
+	default: // a refused one asks again, too: the limit that came with its refusal may have been lost
 		d.transmit(c, true)
 	}
 }

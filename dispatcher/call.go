@@ -78,6 +78,8 @@ type Call struct {
 	resend      clock.Time
 	heard       clock.Time // last sign of life from the server about this call
 	timer       clock.Timer[Call]
+	proven      int   // times it was sent in an opening packet with a token, which the server may have accepted
+	ending      *Call // the next of those that end together: see endAll
 }
 
 type callState uint8

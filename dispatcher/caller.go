@@ -14,9 +14,17 @@ import (
 type caller struct {
 	conns    map[wire.Addr]*dialed
 	sessions []*Session // by the index in our handles; 0 is never used
-	spare    []uint32
-	timers   *clock.Wheel[Call]
-	probes   *clock.Wheel[Session]
+	// generations of the handles, by index.
+	generations []uint8
+	spare       []sparePlace // longest free first
+	timers      *clock.Wheel[Call]
+	probes      *clock.Wheel[Session]
+}
+
+// sparePlace is a place in caller.sessions that was used before.
+type sparePlace struct {
+	index uint32
+	since clock.Time
 }
 
 // Timers of calls are hundreds of microseconds away: a revolution of 32 ms at 8 us a slot keeps nearly all of them one look away.
@@ -27,7 +35,7 @@ const (
 
 func newCaller() caller {
 	return caller{
-		conns: make(map[wire.Addr]*dialed), sessions: make([]*Session, 1),
+		conns: make(map[wire.Addr]*dialed), sessions: make([]*Session, 1), generations: make([]uint8, 1),
 		timers: clock.NewWheel[Call](wheelTick, wheelSlots), probes: clock.NewWheel[Session](wheelTick, wheelSlots),
 	}
 }
@@ -35,11 +43,14 @@ func newCaller() caller {
 // dialed is what a client knows of a server, over all its sessions there.
 type dialed struct {
 	*session.Conn
-	users     int
-	residence session.RTT   // packet queue + request queue + service, as the server says
-	service   client.Learnt // its handlers' part
-	target    time.Duration // the server's target delay
-	threshold time.Duration // the server's drop threshold
+	users int
+	// unusedSince is when the last session ended; the connection outlives it for a while.
+	unusedSince clock.Time
+	doubtful    bool          // the peer that gave the token has forgotten us, or is another boot
+	residence   session.RTT   // packet queue + request queue + service, as the server says
+	service     client.Learnt // its handlers' part
+	target      time.Duration // the server's target delay
+	threshold   time.Duration // the server's drop threshold
 }
 
 // Session is one virtual client: it holds credits of one server. All its methods belong to the dispatcher's owner.
@@ -53,7 +64,12 @@ type Session struct {
 	refused int // of the outstanding: beyond the limit
 	probe   clock.Timer[Session]
 	closed  bool
+
+	farewells int // times that its end was told
 }
+
+// ErrTooManySessions says that as many sessions are open as may be.
+var ErrTooManySessions = errors.New("too many sessions")
 
 // ErrUnusableAddress says that nobody can be dialed there.
 var ErrUnusableAddress = errors.New("unusable address: unspecified, or port 0")
@@ -63,6 +79,10 @@ func (d *Dispatcher) Open(now clock.Time, to wire.Addr) (*Session, error) {
 	d.now = now
 	if to.Port == 0 || to.AddrPort().Addr().IsUnspecified() {
 		return nil, ErrUnusableAddress
+	}
+	place, ok := d.freePlace()
+	if !ok {
+		return nil, ErrTooManySessions
 	}
 	conn := d.caller.conns[to]
 	if conn == nil {
@@ -76,36 +96,66 @@ func (d *Dispatcher) Open(now clock.Time, to wire.Addr) (*Session, error) {
 	}
 	conn.users++
 	s := &Session{conn: conn, waiting: client.NewQueue[Call](d.cfg.WaitingMax)}
-	s.local = d.newHandle(s)
+	d.takePlace(s, place)
 	s.reset(d)
 	s.probe.Value = s
 	return s, nil
 }
 
-// newHandle gives the session a place and a handle. Handles carry a generation, so that an answer to a closed
-// session does not reach the one that has its place now.
-func (d *Dispatcher) newHandle(s *Session) wire.SessionID {
+// freePlace finds a place for one more session. A handle has 8 bits of generation, and one that comes back while packets to its
+// last owner may be under way would get their answers; so a place rests for as long as a packet lives.
+func (d *Dispatcher) freePlace() (index uint32, ok bool) {
 	k := &d.caller
-	if n := len(k.spare); n > 0 {
-		index := k.spare[n-1]
-		k.spare = k.spare[:n-1]
-		generation := uint32(k.sessions[index].local)>>handleIndexBits + 1
-		k.sessions[index] = s
-		return wire.SessionID(generation<<handleIndexBits | index)
+	used := len(k.sessions) - 1
+	if used-len(k.spare) >= d.cfg.SessionsMax {
+		return 0, false
 	}
-	k.sessions = append(k.sessions, s)
-	return wire.SessionID(len(k.sessions) - 1)
+	if len(k.spare) > 0 && d.now.Sub(k.spare[0].since) > d.cfg.PacketLifetime {
+		return k.spare[0].index, true
+	}
+	return uint32(used + 1), used < session.PeersMax
 }
 
-const handleIndexBits = 24
+// takePlace puts the session where freePlace said.
+func (d *Dispatcher) takePlace(s *Session, index uint32) {
+	k := &d.caller
+	if int(index) == len(k.sessions) {
+		k.sessions, k.generations = append(k.sessions, nil), append(k.generations, 0)
+	} else {
+		k.spare = k.spare[1:]
+	}
+	k.sessions[index] = s
+	s.local = wire.SessionID(index)
+	d.nextHandle(s)
+}
 
-// byHandle returns the live session that an answer is for, or nil.
-func (d *Dispatcher) byHandle(c *session.Conn, id wire.SessionID) *Session {
-	index := int(id & (1<<handleIndexBits - 1))
+// nextHandle gives a session another handle at its place.
+func (d *Dispatcher) nextHandle(s *Session) {
+	index := uint32(s.local & handleIndexMask)
+	d.caller.generations[index]++
+	s.local = wire.SessionID(uint32(d.caller.generations[index])<<handleIndexBits | index)
+}
+
+const (
+	handleIndexBits = 24
+	handleIndexMask = 1<<handleIndexBits - 1
+)
+
+// bySession returns the session that a message is for, closed or not, or nil.
+func (d *Dispatcher) bySession(c *session.Conn, id wire.SessionID) *Session {
+	index := int(id & handleIndexMask)
 	if index >= len(d.caller.sessions) {
 		return nil
 	}
-	if s := d.caller.sessions[index]; s != nil && s.local == id && !s.closed && s.conn.Conn == c {
+	if s := d.caller.sessions[index]; s != nil && s.local == id && s.conn.Conn == c {
+		return s
+	}
+	return nil
+}
+
+// byHandle returns the live session that an answer is for, or nil.
+func (d *Dispatcher) byHandle(c *session.Conn, id wire.SessionID) *Session {
+	if s := d.bySession(c, id); s != nil && !s.closed {
 		return s
 	}
 	return nil
@@ -200,7 +250,7 @@ func (d *Dispatcher) pump(s *Session) {
 		c := s.waiting.Pop().Value
 		c.number = wire.Number(s.gate.Take())
 		c.slot = s.out.Begin(c.number, c)
-		c.state, c.transmitted = callSent, d.now
+		c.state, c.transmitted, c.proven = callSent, d.now, 0
 		d.transmit(c, false)
 	}
 	d.armProbe(s)
@@ -225,6 +275,9 @@ func (d *Dispatcher) transmit(c *Call, again bool) {
 	}
 	if o := d.room(s.conn.Conn, m.Length()); o != nil {
 		o.buffer.Bytes = m.Append(o.buffer.Bytes)
+	}
+	if s.conn.HasToken && !s.conn.Established() {
+		c.proven++
 	}
 	if again {
 		c.Retransmissions++
@@ -266,12 +319,12 @@ func (c *dialed) rto(initial time.Duration) time.Duration {
 }
 
 // armProbe keeps the probe timer running while the session has demand, nothing outstanding and no credit: the one
-// state that no answer would end.
+// state that no answer would end. A call that was refused is demand, and waits for no answer.
 func (d *Dispatcher) armProbe(s *Session) {
 	if s.closed {
 		return
 	}
-	demand, outstanding := s.waiting.Len(), s.out.Len()
+	demand, outstanding := s.waiting.Len()+s.refused, s.out.Len()-s.refused
 	if demand == 0 || outstanding > 0 || s.gate.CanSend() {
 		d.caller.probes.Disarm(&s.probe)
 		return

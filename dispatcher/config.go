@@ -6,6 +6,7 @@ import (
 	"github.com/stillwater-rpc/stillwater/credit"
 	"github.com/stillwater-rpc/stillwater/credit/client"
 	"github.com/stillwater-rpc/stillwater/wire"
+	"github.com/stillwater-rpc/stillwater/wire/session"
 )
 
 // Config is fixed when a dispatcher is made. Zero values mean the documented defaults.
@@ -17,9 +18,9 @@ type Config struct {
 	// for an address that is not its own.
 	TrustedNetwork bool
 
-	SlotsMax       int           // outstanding requests of one session, at the server and at the client; 0 = 256
+	SlotsMax       int           // outstanding requests of one session, at the server and at the client; 0 = 256, at most 1024
 	ConnectionsMax int           // 0 = 65536
-	SessionsMax    int           // 0 = 1<<21
+	SessionsMax    int           // at the server, and at the client; 0 = 1<<20. One connection may have at most as many as are left to others
 	WaitingMax     int           // calls waiting for credit in one client session; 0 = 4096
 	PacketLifetime time.Duration // how long a packet may still be under way; 0 = 1 s
 	IdleTimeout    time.Duration // a connection that said nothing for so long is forgotten; 0 = 1 h
@@ -49,6 +50,9 @@ const (
 	sweepEvery          = time.Millisecond       // housekeeping at most this often
 	sweepMin, sweepPart = 16, 1024               // a sweep looks at this many, or this part of all: everybody about once a second
 	drainedGrantsTurn   = 32                     // credits given to drained sessions per turn
+	drainedEvery        = 100 * time.Microsecond // an idle server looks at its drained sessions so often
+	unusedLifetimes     = 4                      // packet lifetimes that a server keeps a connection without sessions; its client keeps it for one
+	farewellTries       = 8                      // times that the end of a session is told to a server that does not confirm it
 )
 
 // def replaces an unset value.
@@ -68,12 +72,14 @@ func (c ServeConfig) withDefaults() ServeConfig {
 func (c Config) withDefaults() Config {
 	def(&c.SlotsMax, 256)
 	def(&c.ConnectionsMax, 1<<16)
-	def(&c.SessionsMax, 1<<21)
+	def(&c.SessionsMax, credit.DefaultMaxSessions)
 	def(&c.WaitingMax, 4096)
 	def(&c.PacketLifetime, time.Second)
 	def(&c.IdleTimeout, time.Hour)
 	def(&c.RTOInitial, 2*time.Millisecond)
 	def(&c.GiveUp, 10*time.Second)
+	c.SlotsMax = min(c.SlotsMax, session.SlotsMax)
+	c.SessionsMax = min(c.SessionsMax, session.PeersMax)
 	return c
 }
 

@@ -23,13 +23,24 @@ func (d *Dispatcher) handshake(in *Datagram, messages []byte) *session.Conn {
 		d.stats.Malformed++
 		return nil
 	}
-	if !d.cfg.TrustedNetwork && !(open.HasToken && d.minter.Verify(d.now, in.From, open.Token)) {
+	if open.Connection == 0 {
+		d.stats.Malformed++
+		return nil
+	}
+	if !d.proved(in, &open) {
 		retry := &wire.Retry{Token: d.minter.Mint(d.now, in.From)}
 		d.stateless(in.From, open.Connection, retry, len(in.Payload))
 		d.stats.Retries++
 		return nil
 	}
 	c, fresh, err := d.conns.Accept(in.From, open.Connection, d.now)
+	if err != nil {
+		// One that was silent for longer than a packet lives has no packet under way that would find it missing.
+		if silent := d.conns.Silent(in.From, d.now.Add(-d.cfg.PacketLifetime)); silent != nil {
+			d.forget(silent)
+			c, fresh, err = d.conns.Accept(in.From, open.Connection, d.now)
+		}
+	}
 	if err != nil {
 		d.stats.TooMany++
 		return nil
@@ -43,6 +54,15 @@ func (d *Dispatcher) handshake(in *Datagram, messages []byte) *session.Conn {
 		o.buffer.Bytes = accept.Append(o.buffer.Bytes)
 	}
 	return c
+}
+
+// proved reports whether the peer receives at its address, or need not prove it. A token that is there must be good even on a
+// trusted network: a bad one may be of an earlier boot, and the requests behind it may have run there.
+func (d *Dispatcher) proved(in *Datagram, open *wire.Open) bool {
+	if !open.HasToken {
+		return d.cfg.TrustedNetwork
+	}
+	return d.minter.Verify(d.now, in.From, open.Token)
 }
 
 // place makes room for what the dispatcher keeps for each connection.
@@ -71,14 +91,16 @@ func (d *Dispatcher) gone(in *Datagram, messages []byte) {
 		return
 	}
 	if c := d.caller.conns[in.From]; c != nil && c.Established() && c.Remote == g.Connection {
-		d.lost(c.Conn)
+		d.lost(c)
 	}
 }
 
 // forget removes an accepted connection with all its sessions.
 func (d *Dispatcher) forget(c *session.Conn) {
 	for place := d.server.peers.First(c); place != 0; place = d.server.peers.First(c) {
-		d.deregister(c, credit.Session(place))
+		d.endRequests(place)
+		d.server.ledger.Deregister(d.now, credit.Session(place))
+		d.server.peers.Remove(place, c)
 	}
 	d.abandon(c)
 	d.conns.Remove(c)

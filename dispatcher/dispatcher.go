@@ -19,7 +19,8 @@ type Dispatcher struct {
 
 	conns  *session.Table
 	minter *session.Minter
-	small  rate
+	small  rate // gone and retry to strangers
+	refuse rate // refusals to sessions
 	batch  [batchSize]Datagram
 
 	out         []outgoing // by connection index
@@ -73,6 +74,7 @@ func New(cfg Config, port Port) *Dispatcher {
 		caller: newCaller(),
 	}
 	d.server.recycle = d.recycle
+	d.server.pool.keep = 2 * port.PayloadMax()
 	return d
 }
 
@@ -156,14 +158,19 @@ func (d *Dispatcher) packet(in *Datagram) {
 		return
 	}
 	newer, rtt := c.Received(in.Arrival, p.Header)
-	if !c.Dialed {
-		d.rtt.Sample(rtt)
-	}
-	d.messages(c, in, p.Messages, newer)
+	d.messages(c, inbound{arrival: in.Arrival, number: p.Number, newer: newer, rtt: rtt}, p.Messages)
+}
+
+// inbound is what a packet says of all messages in it.
+type inbound struct {
+	arrival clock.Time
+	number  wire.PacketNumber
+	newer   bool          // no later packet of its connection was seen before
+	rtt     time.Duration // measured by it; zero = none
 }
 
 // messages walks the messages of a packet. What follows a malformed one is not readable.
-func (d *Dispatcher) messages(c *session.Conn, in *Datagram, rest []byte, newer bool) {
+func (d *Dispatcher) messages(c *session.Conn, in inbound, rest []byte) {
 	for len(rest) > 0 {
 		m, tail, err := wire.NextMessage(rest)
 		if err != nil {
@@ -174,7 +181,7 @@ func (d *Dispatcher) messages(c *session.Conn, in *Datagram, rest []byte, newer 
 		if c.Dialed {
 			err = d.fromServer(c, in, m)
 		} else {
-			err = d.fromClient(c, in, m, newer)
+			err = d.fromClient(c, in, m)
 		}
 		if err != nil {
 			d.stats.Malformed++
@@ -203,9 +210,9 @@ func (d *Dispatcher) Deadline() clock.Time {
 		return at
 	}
 	if totals := d.server.ledger.Totals(); totals.Drained > 0 {
-		at = clock.Earliest(at, d.now.Add(sweepEvery))
+		at = clock.Earliest(at, d.now.Add(drainedEvery))
 	} else if len(d.server.tables)-1 > len(d.server.spare) || totals.Issued > 0 {
-		at = clock.Earliest(at, d.now.Add(time.Millisecond))
+		at = clock.Earliest(at, d.now.Add(sweepEvery))
 	}
 	return at
 }
@@ -219,7 +226,26 @@ func (d *Dispatcher) sweep() {
 		d.server.ledger.Sweep(d.now, sweepCount(d.server.peers.Len()))
 		d.sweepTables()
 	}
-	if c := d.conns.SweepOne(d.now.Add(-d.cfg.IdleTimeout)); c != nil && !c.Dialed {
+	for range min(sweepCount(d.conns.Len()), d.conns.Len()) {
+		if c := d.conns.Sweep(); c != nil {
+			d.sweepConnection(c)
+		}
+	}
+}
+
+// sweepConnection forgets a connection that is not used. One without sessions goes soon, and the client goes first: its next
+// session would not find the server's half.
+func (d *Dispatcher) sweepConnection(c *session.Conn) {
+	silent := d.now.Sub(c.LastHeard)
+	if c.Dialed {
+		if at := d.caller.conns[c.Peer]; at.users == 0 && d.now.Sub(at.unusedSince) > d.cfg.PacketLifetime {
+			d.abandon(c)
+			d.conns.Remove(c)
+			delete(d.caller.conns, c.Peer)
+		}
+		return
+	}
+	if silent > d.cfg.IdleTimeout || c.Sessions() == 0 && silent > unusedLifetimes*d.cfg.PacketLifetime {
 		d.forget(c)
 	}
 }

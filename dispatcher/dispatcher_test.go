@@ -182,7 +182,6 @@ func TestDrainRefusesNewAndAnswersAdmitted(t *testing.T) {
 	}
 }
 
-
 // A registration that nobody answered in time must not leave its session mute for ever.
 func TestLostRegistrationIsRepeated(t *testing.T) {
 	w, server, client, s := pair(t, true)

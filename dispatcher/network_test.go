@@ -21,6 +21,7 @@ type network struct {
 	events    eventHeap
 	order     uint64
 	nodes     map[wire.Addr]*node
+	peers     map[wire.Addr]*peer // crafted ones, see crafted_test.go
 	loss      float64
 	duplicate float64
 	reorder   float64
@@ -61,7 +62,8 @@ func seed(t testing.TB) uint64 {
 
 func newNetwork(t testing.TB, seed uint64) *network {
 	return &network{
-		t: t, now: 1_000_000_000, rng: rand.New(rand.NewPCG(seed, 1)), nodes: map[wire.Addr]*node{}, delay: 5 * time.Microsecond,
+		t: t, now: 1_000_000_000, rng: rand.New(rand.NewPCG(seed, 1)), nodes: map[wire.Addr]*node{},
+		peers: map[wire.Addr]*peer{}, delay: 5 * time.Microsecond,
 	}
 }
 
@@ -96,6 +98,10 @@ func (w *network) send(from, to wire.Addr, payload []byte) {
 		}
 		data := append([]byte(nil), payload...)
 		w.at(w.now.Add(delay), func() {
+			if p := w.peers[to]; p != nil {
+				p.receive(data)
+				return
+			}
 			if n := w.nodes[to]; n != nil {
 				n.inbox = append(n.inbox, Datagram{Payload: data, From: from, Arrival: w.now})
 				n.turn()

@@ -8,70 +8,75 @@ import (
 
 // requestQueue is the request queue: first come, first served, in a ring that grows by doubling up to its bound.
 // Requests wait here, where their age is seen, and not in Go's run queue, where it is not.
+//
+// A request that nobody waits for any more leaves a hole in the ring and is free at once: who opens and closes sessions
+// while the workers are blocked fills no memory. Holes are squeezed out before the ring grows, and there is never one at the head, so the
+// age of the head is the age of the oldest request.
 type requestQueue struct {
-	ring       []*Request // power of two
+	ring       []*Request // power of two; nil = hole
 	head, tail uint64     // taken, put
 	work       time.Duration
-	live       int // without orphans
+	live       int
 }
 
-// push appends a request whose service is expected to take so long.
+// push appends a request.
 func (q *requestQueue) push(r *Request) {
 	if q.tail-q.head == uint64(len(q.ring)) {
-		q.grow()
+		q.rebuild()
 	}
+	// The mean moves while the request waits: what is taken off the sum later must be what was added now.
+	r.cost = r.Method.service.Mean()
+	q.put(r)
+	q.live++
+	q.work += r.cost
+}
+
+func (q *requestQueue) put(r *Request) {
+	r.place = q.tail
 	q.ring[q.tail&uint64(len(q.ring)-1)] = r
 	q.tail++
-	q.live++
-	q.work += r.Method.service.Mean()
 }
 
-func (q *requestQueue) grow() {
-	ring := make([]*Request, max(2*len(q.ring), 64))
-	for i := q.head; i != q.tail; i++ {
-		ring[i&uint64(len(ring)-1)] = q.ring[i&uint64(len(q.ring)-1)]
+// rebuild makes room: the holes go, and if that is less than half of the ring, it doubles.
+func (q *requestQueue) rebuild() {
+	old, head, tail := q.ring, q.head, q.tail
+	size := max(len(old), 64)
+	if q.live > size/2 {
+		size *= 2
 	}
-	q.ring = ring
+	q.ring, q.head, q.tail = make([]*Request, size), 0, 0
+	for i := head; i != tail; i++ {
+		if r := old[i&uint64(len(old)-1)]; r != nil {
+			q.put(r)
+		}
+	}
 }
 
-// pop takes the oldest request, orphans included, or nil.
+// pop takes the oldest request, or nil.
 func (q *requestQueue) pop() *Request {
 	if q.head == q.tail {
 		return nil
 	}
-	place := &q.ring[q.head&uint64(len(q.ring)-1)]
-	r := *place
-	*place = nil
-	q.head++
-	if r.state != requestOrphan {
-		q.leave(r)
-	}
+	r := q.ring[q.head&uint64(len(q.ring)-1)]
+	q.remove(r)
 	return r
 }
 
-// orphan marks a queued request as one that nobody waits for: it is skipped when its turn comes.
-func (q *requestQueue) orphan(r *Request) {
-	r.state = requestOrphan
-	q.leave(r)
-}
-
-func (q *requestQueue) leave(r *Request) {
-	q.live--
-	// The mean moves between push and pop, so the sum drifts; an empty queue holds no work, whatever was learnt meanwhile.
-	if q.work -= r.Method.service.Mean(); q.work < 0 || q.live == 0 {
-		q.work = 0
+// remove takes a queued request out, wherever it stands.
+func (q *requestQueue) remove(r *Request) {
+	mask := uint64(len(q.ring) - 1)
+	q.ring[r.place&mask] = nil
+	for q.head != q.tail && q.ring[q.head&mask] == nil {
+		q.head++
 	}
+	q.live--
+	q.work -= r.cost
 }
 
-// age is how long the oldest request has waited. Orphans at the head have no age: the caller drops them first.
+// age is how long the oldest request has waited.
 func (q *requestQueue) age(now clock.Time) time.Duration {
 	if q.head == q.tail {
 		return 0
 	}
 	return max(now.Sub(q.ring[q.head&uint64(len(q.ring)-1)].enqueued), 0)
-}
-
-// headOrphan reports whether the oldest entry is an orphan.
-func (q *requestQueue) headOrphan() bool {
-	return q.head != q.tail && q.ring[q.head&uint64(len(q.ring)-1)].state == requestOrphan
 }

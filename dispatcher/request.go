@@ -6,6 +6,7 @@ import (
 	"github.com/stillwater-rpc/stillwater/credit"
 	"github.com/stillwater-rpc/stillwater/hw/clock"
 	"github.com/stillwater-rpc/stillwater/wire"
+	"github.com/stillwater-rpc/stillwater/wire/session"
 )
 
 // Request is one request at the server, from its admission until its slot is used again: it is the response cache as well. Between
@@ -21,12 +22,15 @@ type Request struct {
 	Shell    any        // the shell's own; stays with the object when it is used again
 
 	session  credit.Session
+	serial   session.Serial // of the session: a request that runs may outlive it
 	number   wire.Number
 	slot     wire.Slot
 	state    requestState
 	arrival  clock.Time // at the NIC
 	enqueued clock.Time
-	next     *Request // free list, or the loop's list of finished requests
+	place    uint64        // in the request queue
+	cost     time.Duration // expected, while queued
+	next     *Request      // free list, or the loop's list of finished requests
 }
 
 type requestState uint8
@@ -36,7 +40,7 @@ const (
 	requestQueued                // in the request queue
 	requestRunning               // with a worker
 	requestAnswered              // kept as the slot's response cache
-	requestOrphan                // with a worker, or in the queue, and nobody waits for it any more
+	requestOrphan                // with a worker, and nobody waits for it any more
 )
 
 // Number is the request's running number in its session.
@@ -54,9 +58,12 @@ func (r *Request) Waited() (packetQueue, requestQueue time.Duration) {
 type requestPool struct {
 	free  *Request
 	count int
+	keep  int // the largest buffer that an idle object keeps
+	lent  int // request objects in use
 }
 
 func (p *requestPool) get() *Request {
+	p.lent++
 	r := p.free
 	if r == nil {
 		return &Request{}
@@ -67,8 +74,12 @@ func (p *requestPool) get() *Request {
 	return r
 }
 
-// put takes the request back. Its buffers stay with it; they are bounded by the port's payload.
+// put takes the request back. Its buffers stay with it, unless a handler made the reply larger than any packet.
 func (p *requestPool) put(r *Request) {
+	p.lent--
+	if cap(r.Reply) > p.keep {
+		r.Reply = nil
+	}
 	if p.count >= freeRequestsMax {
 		return
 	}

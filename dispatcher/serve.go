@@ -10,34 +10,32 @@ import (
 )
 
 // fromClient handles one message of an accepted connection.
-func (d *Dispatcher) fromClient(c *session.Conn, in *Datagram, m wire.Message, newer bool) error {
+func (d *Dispatcher) fromClient(c *session.Conn, in inbound, m wire.Message) error {
 	switch m.Type {
 	case wire.TypeRequest, wire.TypeRegister:
 		r, err := wire.ParseRequest(m.Raw)
 		if err != nil {
 			return err
 		}
-		d.request(c, in, &r, newer)
+		d.request(c, in, &r)
 	case wire.TypeProbe:
 		p, err := wire.ParseProbe(m.Raw)
 		if err != nil {
 			return err
 		}
-		d.probe(c, p, newer)
+		d.probe(c, in, p)
 	case wire.TypeCancel:
 		x, err := wire.ParseCancel(m.Raw)
 		if err != nil {
 			return err
 		}
-		d.cancel(c, x)
+		d.cancel(c, in, x)
 	case wire.TypeDeregister:
 		x, err := wire.ParseDeregister(m.Raw)
 		if err != nil {
 			return err
 		}
-		if place := d.server.peers.Lookup(c, x.Session); place != 0 {
-			d.deregister(c, credit.Session(place))
-		}
+		d.farewell(c, in, x)
 	case wire.TypeOpen:
 		// handled with the handshake
 	default:
@@ -47,18 +45,18 @@ func (d *Dispatcher) fromClient(c *session.Conn, in *Datagram, m wire.Message, n
 }
 
 // request decides about one request: session, at most once, possession, the door, in this order.
-func (d *Dispatcher) request(c *session.Conn, in *Datagram, r *wire.Request, newer bool) {
-	place := d.sessionOf(c, r)
+func (d *Dispatcher) request(c *session.Conn, in inbound, r *wire.Request) {
+	place := d.sessionOf(c, in, r)
 	if place == 0 {
 		return
 	}
 	peer := d.server.peers.At(uint32(place))
-	d.server.ledger.Heard(d.now, place, uint64(r.Next), r.Seq, r.Demand, newer)
+	d.server.ledger.Heard(d.now, place, uint64(r.Next), r.Seq, r.Demand, in.newer)
 	if r.Retransmission {
 		d.stats.Retransmitted++
 	}
 	if int(r.Slot) >= d.cfg.SlotsMax {
-		d.refuse(c, peer, place, r, wire.RejectNoSlot)
+		d.turnDown(c, peer, place, r, wire.RejectNoSlot)
 		return
 	}
 	state, req, reason := session.Fresh, (*Request)(nil), wire.RejectReason(0)
@@ -72,7 +70,7 @@ func (d *Dispatcher) request(c *session.Conn, in *Datagram, r *wire.Request, new
 	}
 	switch state {
 	case session.Fresh:
-		d.arrive(c, peer, place, in.Arrival, r)
+		d.arrive(c, peer, place, in, r)
 	case session.Pending:
 		d.stats.Duplicates++
 		d.busy(c, peer, r)
@@ -88,31 +86,27 @@ func (d *Dispatcher) request(c *session.Conn, in *Datagram, r *wire.Request, new
 }
 
 // sessionOf finds the session of a request, and makes it when the request registers it.
-func (d *Dispatcher) sessionOf(c *session.Conn, r *wire.Request) credit.Session {
+func (d *Dispatcher) sessionOf(c *session.Conn, in inbound, r *wire.Request) credit.Session {
 	if !r.Register {
-		place := d.server.peers.Lookup(c, r.Session)
-		if place == 0 {
+		place, known := d.known(c, in, r.Session)
+		if !known {
 			d.sessionGone(c, r.Session)
 		}
-		return credit.Session(place)
+		return place
 	}
 	if r.Session == 0 {
 		d.stats.Malformed++
 		return 0
 	}
 	place := credit.Session(d.server.peers.Find(c, r.Session))
+	if d.server.peers.Stale(uint32(place), c, in.number) {
+		d.stats.Stale++
+		return 0
+	}
 	if place == 0 {
-		if d.server.peers.Len() >= d.cfg.SessionsMax {
+		if place = d.admitSession(c, in, r.Session); place == 0 {
 			d.stats.TooMany++
 			return 0
-		}
-		var err error
-		if place, err = d.server.ledger.Register(d.now); err != nil {
-			d.stats.TooMany++
-			return 0
-		}
-		if _, err = d.server.peers.Add(uint32(place), c, r.Session); err != nil {
-			panic("dispatcher: the ledger gave out a place that is taken: " + err.Error())
 		}
 	}
 	m := wire.Registered{
@@ -125,13 +119,48 @@ func (d *Dispatcher) sessionOf(c *session.Conn, r *wire.Request) credit.Session 
 	return place
 }
 
+// known finds the session that a message is about. A message about an earlier session of the same handle has none, though the
+// handle is known.
+func (d *Dispatcher) known(c *session.Conn, in inbound, id wire.SessionID) (place credit.Session, known bool) {
+	at := d.server.peers.Lookup(c, id)
+	if at == 0 {
+		return 0, false
+	}
+	if d.server.peers.Stale(at, c, in.number) {
+		d.stats.Stale++
+		return 0, true
+	}
+	return credit.Session(at), true
+}
+
+// admitSession makes a session, or returns 0 when there are too many. One connection may have no more than are left to the others:
+// whoever wants all of them gets half.
+func (d *Dispatcher) admitSession(c *session.Conn, in inbound, handle wire.SessionID) credit.Session {
+	s := &d.server
+	if c.Sessions() >= d.cfg.SessionsMax-s.peers.Len() {
+		return 0
+	}
+	place, err := s.ledger.Register(d.now)
+	if err != nil {
+		return 0
+	}
+	if _, err = s.peers.Add(uint32(place), c, handle, in.number); err != nil {
+		panic("dispatcher: the ledger gave out a place that is taken: " + err.Error())
+	}
+	return place
+}
+
 // sessionGone tells a client that one of its sessions is unknown here, at a bounded rate.
 func (d *Dispatcher) sessionGone(c *session.Conn, id wire.SessionID) {
 	d.stats.UnknownSession++
-	if !d.small.take(d.now) {
+	if !d.refuse.take(d.now) {
 		d.stats.SmallAnswersHeldBack++
 		return
 	}
+	d.tellGone(c, id)
+}
+
+func (d *Dispatcher) tellGone(c *session.Conn, id wire.SessionID) {
 	m := wire.Gone{Connection: c.Local, Session: id}
 	if o := d.room(c, m.Length()); o != nil {
 		o.buffer.Bytes = m.Append(o.buffer.Bytes)
@@ -139,18 +168,20 @@ func (d *Dispatcher) sessionGone(c *session.Conn, id wire.SessionID) {
 }
 
 // arrive is the door for a request that was never seen before.
-func (d *Dispatcher) arrive(c *session.Conn, peer *session.Peer, place credit.Session, arrival clock.Time, r *wire.Request) {
+func (d *Dispatcher) arrive(c *session.Conn, peer *session.Peer, place credit.Session, in inbound, r *wire.Request) {
 	s := &d.server
 	if !s.ledger.Arrive(d.now, place, uint64(r.Number)) {
-		d.refuse(c, peer, place, r, wire.RejectOverLimit)
+		d.turnDown(c, peer, place, r, wire.RejectOverLimit)
 		return
 	}
+	// Only who may send is asked for the round trip that times the control: nobody has more say in it than he has credits.
+	d.rtt.Sample(in.rtt)
 	d.stats.Offered++
 	method := s.methods[r.Method]
-	wait := max(d.now.Sub(arrival), 0)
+	wait := max(d.now.Sub(in.arrival), 0)
 	var deadline clock.Time
 	if r.HasBudget {
-		deadline = arrival.Add(r.Budget)
+		deadline = in.arrival.Add(r.Budget)
 	}
 	switch {
 	case s.draining:
@@ -166,9 +197,10 @@ func (d *Dispatcher) arrive(c *session.Conn, peer *session.Peer, place credit.Se
 		d.turnAway(c, peer, place, r, wire.RejectOverloaded)
 	default:
 		req := s.pool.get()
-		req.Method, req.Deadline, req.session = method, deadline, place
+		req.Method, req.Deadline = method, deadline
+		req.session, req.serial = place, s.peers.Serial(uint32(place))
 		req.number, req.slot, req.state = r.Number, r.Slot, requestQueued
-		req.arrival, req.enqueued = arrival, d.now
+		req.arrival, req.enqueued = in.arrival, d.now
 		req.Payload = append(req.Payload[:0], r.Payload...)
 		d.replaced(d.tableFor(peer, place).Begin(r.Number, r.Slot, req))
 		s.queue.push(req)
@@ -195,10 +227,10 @@ func (d *Dispatcher) turnAway(c *session.Conn, peer *session.Peer, place credit.
 	d.reject(c, peer, place, r.Number, r.Slot, reason)
 }
 
-// refuse answers a request that possessed no credit, or no slot: it changes nothing here, so the answer is rate-limited.
-func (d *Dispatcher) refuse(c *session.Conn, peer *session.Peer, place credit.Session, r *wire.Request, reason wire.RejectReason) {
+// turnDown answers a request that possessed no credit, or no slot: it changes nothing here, so the answer is rate-limited.
+func (d *Dispatcher) turnDown(c *session.Conn, peer *session.Peer, place credit.Session, r *wire.Request, reason wire.RejectReason) {
 	d.stats.Refused++
-	if !d.small.take(d.now) {
+	if !d.refuse.take(d.now) {
 		d.stats.SmallAnswersHeldBack++
 		return
 	}
@@ -249,13 +281,18 @@ func (d *Dispatcher) replaced(before *Request) {
 	case requestAnswered:
 		d.recycle(before)
 	case requestQueued: // its client gave it up: answered, unstarted
-		d.server.queue.orphan(before)
 		d.server.ledger.Answer(d.now, before.session, credit.Cancelled)
+		d.unqueue(before)
 		d.stats.Abandoned++
 	case requestRunning: // it counts until its handler returns
 		before.state = requestOrphan
-		d.stats.Abandoned++
 	}
+}
+
+// unqueue takes a request that will not run out of the queue.
+func (d *Dispatcher) unqueue(r *Request) {
+	d.server.queue.remove(r)
+	d.recycle(r)
 }
 
 func (d *Dispatcher) recycle(r *Request) {

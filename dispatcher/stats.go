@@ -1,6 +1,8 @@
 package dispatcher
 
-import "time"
+import (
+	"time"
+)
 
 // Stats counts since the dispatcher was made. Each packet and each request that goes no further is counted once, where it ended and why.
 type Stats struct {
@@ -20,13 +22,15 @@ type Stats struct {
 	Retries              uint64 `json:"retry_count"` // first contacts asked to prove their address
 
 	// The server's requests: offered = admitted + rejected at the door; admitted = completed + rejected later + abandoned + pending.
+	// Rejected counts both, at the door and later; RejectedLate only these.
 	Offered       uint64                  `json:"offered_count"`
 	Admitted      uint64                  `json:"admitted_count"`
 	Completed     uint64                  `json:"completed_count"`
 	Failed        uint64                  `json:"failed_count"` // of the completed: error, panic, reply too large
 	Rejected      [rejectReasonMax]uint64 `json:"rejected_counts"`
+	RejectedLate  uint64                  `json:"rejected_late_count"` // expired or cancelled in the queue, unstarted
 	Refused       uint64                  `json:"refused_count"`       // no credit or no slot: no request at all
-	Abandoned     uint64                  `json:"abandoned_count"`     // given up by the client, unstarted or running
+	Abandoned     uint64                  `json:"abandoned_count"`     // in the queue when its client gave it up or ended its session: never started
 	Retransmitted uint64                  `json:"retransmitted_count"` // requests that arrived marked so
 	Duplicates    uint64                  `json:"duplicate_count"`     // known already: answered busy or from the cache
 	Stale         uint64                  `json:"stale_count"`         // older than what the session has seen: ignored
@@ -100,12 +104,4 @@ func (d *Dispatcher) Snapshot() Snapshot {
 		s.Pool, s.Issued, s.Sessions, s.Drained = t.Pool, t.Issued, d.server.peers.Len(), t.Drained
 	}
 	return s
-}
-
-// Audit checks what must always hold: the ledger's sums, and that every admitted request is somewhere.
-func (d *Dispatcher) Audit() error {
-	if d.server.ledger == nil {
-		return nil
-	}
-	return d.server.ledger.Audit()
 }

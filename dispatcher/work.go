@@ -19,10 +19,6 @@ func (d *Dispatcher) Next(now clock.Time) *Request {
 		if req == nil {
 			return nil
 		}
-		if req.state == requestOrphan {
-			d.recycle(req)
-			continue
-		}
 		if req.Deadline != 0 && req.Deadline.Sub(now) < req.Method.service.Mean() {
 			req.Method.service.Doubt()
 			d.expire(req)
@@ -40,6 +36,7 @@ func (d *Dispatcher) expire(req *Request) {
 	place := req.session
 	d.server.ledger.Answer(d.now, place, credit.Expired)
 	d.stats.Rejected[wire.RejectExpired]++
+	d.stats.RejectedLate++
 	peer := d.server.peers.At(uint32(place))
 	d.tableFor(peer, place).Reject(req.number, req.slot, wire.RejectExpired)
 	if c := d.connOf(place); c != nil {
@@ -59,31 +56,33 @@ func (d *Dispatcher) Complete(now clock.Time, req *Request) {
 	d.stats.Completed++
 	d.stats.Busy += service
 	d.stats.RequestWait += req.Started.Sub(req.enqueued)
-	orphan := req.state == requestOrphan
-	if orphan && req.session == 0 { // its session is gone
+	place := req.session
+	if s.peers.Serial(uint32(place)) != req.serial { // its session is gone, and the place may be another's
 		d.recycle(req)
 		return
 	}
-	place := req.session
 	kind := credit.Success
 	if req.Status != wire.StatusOK {
 		kind = credit.Failure
 		d.stats.Failed++
 	}
 	if len(req.Reply) > d.ReplyMax() {
-		req.Status, req.Reply = wire.StatusTooLarge, req.Reply[:0]
+		req.Status, req.Reply = wire.StatusTooLarge, nil
 	}
-	s.ledger.Answer(now, place, kind)
-	peer := s.peers.At(uint32(place))
+	_, before := s.ledger.Limit(place)
+	limit, seq := s.ledger.Answer(now, place, kind)
+	peer, c := s.peers.At(uint32(place)), d.connOf(place)
 	table := d.tableOf(peer)
-	if orphan || table == nil || !table.Answer(req.number, req.slot) {
+	if req.state == requestOrphan || table == nil || !table.Answer(req.number, req.slot) {
 		d.recycle(req)
+		if seq != before { // no answer tells it
+			d.creditUpdate(c, place, limit, seq)
+		}
 		return
 	}
+	table.heard = now // the reply is kept for one packet life, however long the handler took
 	req.state = requestAnswered
-	if c := d.connOf(place); c != nil {
-		d.reply(c, peer, req)
-	}
+	d.reply(c, peer, req)
 }
 
 // ReplyMax is the largest payload of a reply in bytes.
@@ -103,14 +102,16 @@ func (d *Dispatcher) connOf(place credit.Session) *session.Conn {
 }
 
 // probe answers a client that has demand and no credit.
-func (d *Dispatcher) probe(c *session.Conn, p wire.Probe, newer bool) {
-	place := credit.Session(d.server.peers.Lookup(c, p.Session))
-	if place == 0 {
+func (d *Dispatcher) probe(c *session.Conn, in inbound, p wire.Probe) {
+	place, known := d.known(c, in, p.Session)
+	if !known {
 		d.sessionGone(c, p.Session)
+	}
+	if place == 0 {
 		return
 	}
 	d.stats.Probes++
-	limit, seq, answer := d.server.ledger.Probe(d.now, place, uint64(p.Next), p.Seq, p.Demand, newer)
+	limit, seq, answer := d.server.ledger.Probe(d.now, place, uint64(p.Next), p.Seq, p.Demand, in.newer)
 	if answer {
 		d.creditUpdate(c, place, limit, seq)
 	}
@@ -126,8 +127,8 @@ func (d *Dispatcher) creditUpdate(c *session.Conn, place credit.Session, limit u
 }
 
 // cancel answers a request that has not started; one that runs goes on, and counts until its handler returns.
-func (d *Dispatcher) cancel(c *session.Conn, x wire.Cancel) {
-	place := credit.Session(d.server.peers.Lookup(c, x.Session))
+func (d *Dispatcher) cancel(c *session.Conn, in inbound, x wire.Cancel) {
+	place, _ := d.known(c, in, x.Session)
 	if place == 0 {
 		return
 	}
@@ -140,19 +141,17 @@ func (d *Dispatcher) cancel(c *session.Conn, x wire.Cancel) {
 	if state != session.Pending || req.state != requestQueued {
 		return
 	}
-	d.server.queue.orphan(req)
 	table.Reject(x.Number, x.Slot, wire.RejectCancelled)
+	d.unqueue(req)
 	d.server.ledger.Answer(d.now, place, credit.Cancelled)
 	d.stats.Rejected[wire.RejectCancelled]++
+	d.stats.RejectedLate++
 	d.reject(c, peer, place, x.Number, x.Slot, wire.RejectCancelled)
 }
 
 // credits sizes the pool when its period is over, and grants to drained sessions, a bounded number a turn.
 func (d *Dispatcher) credits() {
 	s := &d.server
-	for s.queue.headOrphan() {
-		d.recycle(s.queue.pop())
-	}
 	if !s.ledger.UpdateDue(d.now) {
 		return
 	}
@@ -172,20 +171,36 @@ func (d *Dispatcher) credits() {
 	}
 }
 
-// deregister ends a session: its credits return to the pool, what it has queued or running is orphaned.
-func (d *Dispatcher) deregister(c *session.Conn, place credit.Session) {
-	peer := d.server.peers.At(uint32(place))
-	if table := d.tableOf(peer); table != nil {
-		table.Each(func(r *Request) {
-			if r.state == requestQueued {
-				d.server.queue.orphan(r)
-			}
-			r.state, r.session = requestOrphan, 0
-		})
-		d.dropTable(peer, table)
+// farewell ends a session at its client's wish. The answer is always the same, so that a client whose farewell or whose answer
+// was lost can ask until it has one.
+func (d *Dispatcher) farewell(c *session.Conn, in inbound, x wire.Deregister) {
+	place, known := d.known(c, in, x.Session)
+	if place != 0 {
+		d.endRequests(uint32(place))
+		d.server.ledger.Deregister(d.now, place)
+		d.server.peers.End(uint32(place), c, in.number)
 	}
-	d.server.ledger.Deregister(d.now, place)
-	d.server.peers.Remove(uint32(place), c)
+	if place != 0 || !known {
+		d.tellGone(c, x.Session)
+	}
+}
+
+// endRequests gives up the requests of a session that ends: what is queued will not run, and what runs has nobody to answer.
+func (d *Dispatcher) endRequests(place uint32) {
+	peer := d.server.peers.At(place)
+	table := d.tableOf(peer)
+	if table == nil {
+		return
+	}
+	table.Each(func(r *Request) {
+		if r.state == requestQueued {
+			d.unqueue(r)
+			d.stats.Abandoned++
+		} else {
+			r.state = requestOrphan
+		}
+	})
+	d.dropTable(peer, table)
 }
 
 // tableOf is the session's table of slots, or nil when it is idle.

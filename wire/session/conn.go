@@ -30,7 +30,9 @@ type Conn struct {
 	stampAt clock.Time        // when it arrived; zero = none yet
 
 	index    uint32
-	sessions uint32 // head of its list in Peers
+	sessions uint32            // head of its list in Peers
+	count    int               // of that list
+	ended    wire.PacketNumber // packets below it cannot register a session: see Peers.Stale
 }
 
 // Index is the connection's place in its table, the same for as long as it lives.
@@ -38,6 +40,9 @@ func (c *Conn) Index() uint32 { return c.index }
 
 // Established reports whether the peer's id is known.
 func (c *Conn) Established() bool { return c.Remote != 0 }
+
+// Sessions is the number of sessions that the peer has registered on the connection.
+func (c *Conn) Sessions() int { return c.count }
 
 // Received takes note of a packet that arrived at the given instant, and reports whether it is the newest so far, and a round trip if
 // the packet says one. That is measured against the arrival stamp, so that it holds no queueing at either end.

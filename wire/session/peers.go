@@ -16,9 +16,14 @@ type Peer struct {
 	Slots  uint32         // its table of slots, given out by the owner; 0 = none, nothing is live
 
 	conn       uint32 // index of its connection, plus one; 0 = free
-	generation uint8
 	next, prev uint32 // the sessions of one connection
+	born       uint32 // low bits of the number of the packet that registered it
+	serial     Serial
+	generation uint8
 }
+
+// Serial tells the sessions apart that had one place after each other: what outlives a session keeps it beside the place.
+type Serial uint32
 
 // peersPerChunk keeps growth from copying: a slab of a million sessions is never moved.
 const peersPerChunk = 4096
@@ -35,6 +40,7 @@ const (
 type Peers struct {
 	chunks  []*[peersPerChunk]Peer
 	clients map[client]uint32
+	serial  Serial // of the last one added
 }
 
 // client names a session by its connection and the client's handle: a repeated registration finds it.
@@ -56,8 +62,8 @@ func (p *Peers) Find(c *Conn, handle wire.SessionID) uint32 {
 	return p.clients[client{c.index, handle}]
 }
 
-// Add puts a session of the connection at a place.
-func (p *Peers) Add(place uint32, c *Conn, handle wire.SessionID) (*Peer, error) {
+// Add puts a session of the connection at a place. It was registered in the packet with the number at.
+func (p *Peers) Add(place uint32, c *Conn, handle wire.SessionID, at wire.PacketNumber) (*Peer, error) {
 	for int(place/peersPerChunk) >= len(p.chunks) {
 		p.chunks = append(p.chunks, new([peersPerChunk]Peer))
 	}
@@ -65,11 +71,15 @@ func (p *Peers) Add(place uint32, c *Conn, handle wire.SessionID) (*Peer, error)
 	if s.conn != 0 {
 		return nil, ErrHandleInUse
 	}
-	*s = Peer{Handle: handle, conn: c.index + 1, generation: s.generation + 1, next: c.sessions}
+	p.serial++
+	*s = Peer{
+		Handle: handle, conn: c.index + 1, next: c.sessions, born: uint32(at), serial: p.serial, generation: s.generation + 1,
+	}
 	if c.sessions != 0 {
 		p.At(c.sessions).prev = place
 	}
 	c.sessions = place
+	c.count++
 	p.clients[client{c.index, handle}] = place
 	return s, nil
 }
@@ -91,6 +101,21 @@ func (p *Peers) Lookup(c *Conn, id wire.SessionID) uint32 {
 	return place
 }
 
+// Stale reports whether a packet with this number, about the session at the place, is about an earlier one that had the same handle:
+// it was sent before this one was registered. Place 0 stands for a registration of a session that is not known: it is of
+// one that has ended, if it was sent before the end of one. Handles have only 8 bits of generation, and a client may use its
+// own again at once; the numbers of packets never repeat on a connection, so this decides for good, and costs no memory of the dead. What
+// was in truth only overtaken is ignored with it, like a lost packet, and repaired in the same way.
+func (p *Peers) Stale(place uint32, c *Conn, at wire.PacketNumber) bool {
+	if place == 0 {
+		return at < c.ended
+	}
+	return int32(uint32(at)-p.At(place).born) < 0
+}
+
+// Serial is that of the session at a place, and 0 when there is none.
+func (p *Peers) Serial(place uint32) Serial { return p.At(place).serial }
+
 // First is the place of one session of the connection, and 0 when it has none. Removing it in turn visits all.
 func (p *Peers) First(c *Conn) uint32 { return c.sessions }
 
@@ -101,6 +126,12 @@ func (p *Peers) Conn(place uint32) (uint32, bool) {
 	}
 	s := p.At(place)
 	return s.conn - 1, s.conn != 0
+}
+
+// End removes the session at the request of its client, in the packet with the number at.
+func (p *Peers) End(place uint32, c *Conn, at wire.PacketNumber) {
+	c.ended = max(c.ended, at)
+	p.Remove(place, c)
 }
 
 // Remove frees the place.
@@ -114,6 +145,7 @@ func (p *Peers) Remove(place uint32, c *Conn) {
 	if s.next != 0 {
 		p.At(s.next).prev = s.prev
 	}
+	c.count--
 	delete(p.clients, client{c.index, s.Handle})
 	*s = Peer{generation: s.generation}
 }

@@ -2,13 +2,18 @@ package session
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/stillwater-rpc/stillwater/hw/clock"
 	"github.com/stillwater-rpc/stillwater/wire"
 )
 
-// ErrTooManyConnections says that the table is at its bound.
+// ErrTooManyConnections says that the table is at its bound, or the peer at its own.
 var ErrTooManyConnections = errors.New("too many connections")
+
+// PeerMax bounds the accepted connections with one address. An endpoint has one to each server; more are left over from processes
+// that died, and from who would like to have them all.
+const PeerMax = 8
 
 // The parts of a connection id, from the top: owner 6 bits, index 22, generation 12, epoch 24.
 const (
@@ -32,9 +37,10 @@ type Table struct {
 	limit int
 
 	entries []tableEntry
-	free    []uint32
+	free    []uint32         // oldest first, so that the generations of a place last
 	dialers map[dialer]*Conn // accepted ones, by who opened them: a repeated open finds its connection
-	cursor  uint32           // of Sweep
+	peers   map[wire.Addr]*[PeerMax]*Conn
+	cursor  uint32 // of Sweep
 }
 
 type tableEntry struct {
@@ -48,11 +54,12 @@ type dialer struct {
 	remote wire.ConnectionID
 }
 
-// NewTable returns an empty table. The epoch must differ from boot to boot; its low 24 bits are used. At most limit connections are kept.
+// NewTable returns an empty table. The epoch must differ from boot to boot; its low 24 bits are used, and zero counts as one. At most
+// limit connections are kept.
 func NewTable(owner uint8, epoch uint32, limit int) *Table {
 	return &Table{
-		owner: uint64(owner) & (1<<ownerBits - 1), epoch: uint64(epoch) & epochMask,
-		limit: min(limit, ConnectionsMax), dialers: make(map[dialer]*Conn),
+		owner: uint64(owner) & (1<<ownerBits - 1), epoch: max(uint64(epoch)&epochMask, 1),
+		limit: min(limit, ConnectionsMax), dialers: make(map[dialer]*Conn), peers: make(map[wire.Addr]*[PeerMax]*Conn),
 	}
 }
 
@@ -71,20 +78,42 @@ func (t *Table) Accept(peer wire.Addr, remote wire.ConnectionID, now clock.Time)
 	if c := t.dialers[key]; c != nil {
 		return c, false, nil
 	}
+	of := t.peers[peer]
+	if of == nil {
+		of = new([PeerMax]*Conn)
+	}
+	place := slices.Index(of[:], nil)
+	if place < 0 {
+		return nil, false, ErrTooManyConnections
+	}
 	if c, err = t.add(peer, now); err != nil {
 		return nil, false, err
 	}
 	c.Remote = remote
 	t.dialers[key] = c
+	of[place], t.peers[peer] = c, of
 	return c, true, nil
+}
+
+// Silent returns the accepted connection with the peer on which nothing was heard for the longest time, if that is since the given instant.
+func (t *Table) Silent(peer wire.Addr, since clock.Time) *Conn {
+	var silent *Conn
+	if of := t.peers[peer]; of != nil {
+		for _, c := range of {
+			if c != nil && c.LastHeard.Before(since) && (silent == nil || c.LastHeard.Before(silent.LastHeard)) {
+				silent = c
+			}
+		}
+	}
+	return silent
 }
 
 func (t *Table) add(peer wire.Addr, now clock.Time) (*Conn, error) {
 	var index uint32
 	switch {
 	case len(t.free) > 0:
-		index = t.free[len(t.free)-1]
-		t.free = t.free[:len(t.free)-1]
+		index = t.free[0]
+		t.free = t.free[1:]
 	case len(t.entries) < t.limit:
 		index = uint32(len(t.entries))
 		t.entries = append(t.entries, tableEntry{})
@@ -133,23 +162,26 @@ func (t *Table) Remove(c *Conn) {
 	}
 	t.entries[c.index].conn = nil
 	t.free = append(t.free, c.index)
-	if !c.Dialed {
-		delete(t.dialers, dialer{c.Peer, c.Remote})
+	if c.Dialed {
+		return
+	}
+	delete(t.dialers, dialer{c.Peer, c.Remote})
+	of := t.peers[c.Peer]
+	of[slices.Index(of[:], c)] = nil
+	if *of == ([PeerMax]*Conn{}) {
+		delete(t.peers, c.Peer)
 	}
 }
 
 // Len is the number of connections.
 func (t *Table) Len() int { return len(t.entries) - len(t.free) }
 
-// SweepOne looks at the next place in turn and returns its connection if nothing was heard on it since the given
-// instant. Called once a turn it visits all of them without a timer for each.
-func (t *Table) SweepOne(since clock.Time) *Conn {
+// Sweep looks at the next place in turn and returns its connection, or nil. Called now and then it visits all of them without a
+// timer for each.
+func (t *Table) Sweep() *Conn {
 	if len(t.entries) == 0 {
 		return nil
 	}
 	t.cursor = (t.cursor + 1) % uint32(len(t.entries))
-	if c := t.entries[t.cursor].conn; c != nil && c.LastHeard.Before(since) {
-		return c
-	}
-	return nil
+	return t.entries[t.cursor].conn
 }
