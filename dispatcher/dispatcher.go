@@ -48,7 +48,8 @@ type server struct {
 	queue     requestQueue
 	pool      requestPool
 	inService int
-	packetAge time.Duration // age of the oldest packet of the last batch
+	packetAge time.Duration // age of the oldest packet of the last batch, without stalled
+	stalled   time.Duration // how long before the last batch nobody touched the dispatcher
 	service   client.Learnt // over all methods
 	draining  bool
 	recycle   func(*Request)
@@ -116,16 +117,23 @@ func (e *MethodCollisionError) Error() string {
 
 // Receive takes one batch of packets from the port, handles them, and returns their number.
 func (d *Dispatcher) Receive(now clock.Time) int {
+	d.server.stalled = now.Sub(d.now)
 	d.now = now
 	n := d.port.Receive(now, d.batch[:])
 	d.server.packetAge = 0
 	if n > 0 {
-		d.server.packetAge = max(now.Sub(d.batch[0].Arrival), 0)
+		d.server.packetAge = d.waited(d.batch[0].Arrival)
 	}
 	for i := range n {
 		d.packet(&d.batch[i])
 	}
 	return n
+}
+
+// waited is how long a packet waited for the dispatcher while that worked. A dispatcher whose CPU was taken away, or that slept, finds
+// packets that waited for its return: no load of the server's, and nothing that refusing them would mend.
+func (d *Dispatcher) waited(arrival clock.Time) time.Duration {
+	return max(d.now.Sub(arrival)-d.server.stalled, 0)
 }
 
 // packet handles one datagram: it finds the connection, then walks the messages.

@@ -251,8 +251,8 @@ func (l *Loop) lead() (ends bool) {
 
 // turn does everything but running handlers, and reports whether there was anything to do.
 func (l *Loop) turn(now clock.Time) bool {
+	received := l.d.Receive(now) // first: it measures since when nobody was here
 	drained := l.drain(now)
-	received := l.d.Receive(now)
 	l.d.Tick(now)
 	return drained || received > 0
 }

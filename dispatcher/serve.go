@@ -178,7 +178,7 @@ func (d *Dispatcher) arrive(c *session.Conn, peer *session.Peer, place credit.Se
 	d.rtt.Sample(in.rtt)
 	d.stats.Offered++
 	method := s.methods[r.Method]
-	wait := max(d.now.Sub(in.arrival), 0)
+	wait := d.waited(in.arrival)
 	var deadline clock.Time
 	if r.HasBudget {
 		deadline = in.arrival.Add(r.Budget)

@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/hw/clock"
@@ -14,6 +15,7 @@ import (
 // One that was asked for Done is never used again for another request, since its children may outlive the handler.
 type requestContext struct {
 	deadline clock.Time
+	watched  atomic.Bool // somebody asked for Done
 
 	mu    sync.Mutex
 	done  chan struct{}
@@ -40,6 +42,7 @@ func (c *requestContext) Done() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.done == nil {
+		c.watched.Store(true)
 		c.done = make(chan struct{})
 		if c.err != nil {
 			close(c.done)
@@ -109,11 +112,9 @@ func (c *requestContext) end(err error) {
 
 // finish ends the context if anybody waits for it, and reports whether it may serve another request.
 func (c *requestContext) finish() (reusable bool) {
-	c.mu.Lock()
-	watched := c.done != nil
-	c.mu.Unlock()
-	if watched {
-		c.end(context.Canceled)
+	if !c.watched.Load() {
+		return true
 	}
-	return !watched
+	c.end(context.Canceled)
+	return false
 }

@@ -21,7 +21,8 @@ type Request struct {
 	Method  string
 
 	inner *dispatcher.Request
-	ctx   *requestContext
+	ctx   *requestContext // &own, until a handler's children may hold that
+	own   requestContext
 }
 
 // Deadline is the instant, on this machine's monotonic clock, after which nobody waits for the answer; zero = none.
@@ -170,16 +171,14 @@ func (s *Server) run(method string, h Handler, inner *dispatcher.Request) {
 	r, _ := inner.Shell.(*Request)
 	if r == nil {
 		r = &Request{}
+		r.ctx = &r.own
 		inner.Shell = r
-	}
-	if r.ctx == nil {
-		r.ctx = &requestContext{}
 	}
 	r.Payload, r.Method, r.inner = inner.Payload, method, inner
 	r.ctx.deadline = inner.Deadline
 	defer func() {
 		if !r.ctx.finish() {
-			r.ctx = nil
+			r.ctx = &requestContext{}
 		}
 		if v := recover(); v != nil {
 			inner.Status, inner.Reply = wire.StatusPanic, inner.Reply[:0]
