@@ -11,6 +11,9 @@ type RTT struct {
 	deviation time.Duration
 }
 
+// outlierMin is never an outlier: doubling a few nanoseconds, an eighth of it at a time, would get nowhere.
+const outlierMin = time.Microsecond
+
 // Sample takes one measurement. Zero and values below it are measurement errors and are ignored.
 func (r *RTT) Sample(d time.Duration) {
 	switch {
@@ -19,9 +22,9 @@ func (r *RTT) Sample(d time.Duration) {
 	case r.smoothed == 0:
 		r.smoothed, r.deviation = d, d/2
 	default:
-		d = min(d, 2*r.smoothed)
+		d = min(d, max(2*r.smoothed, outlierMin))
 		r.deviation += ((r.smoothed - d).Abs() - r.deviation) / 4
-		r.smoothed += (d - r.smoothed + 4) / 8 // rounded, or an estimate of a few nanoseconds could not grow
+		r.smoothed += (d - r.smoothed) / 8
 	}
 }
 

@@ -1,0 +1,220 @@
+package session
+
+import (
+	"testing"
+
+	"github.com/stillwater-rpc/stillwater/wire"
+)
+
+type request struct{ id int }
+
+// slowSlots is the obvious twin of Slots: a map of what was seen last.
+type slowSlots struct {
+	seen map[wire.Slot]slot[request]
+}
+
+func (s *slowSlots) lookup(n wire.Number, at wire.Slot) (State, *request, wire.RejectReason) {
+	e, ok := s.seen[at]
+	switch {
+	case !ok || n >= e.next:
+		return Fresh, nil, 0
+	case n+1 == e.next:
+		return e.state, e.req, e.reason
+	}
+	return Stale, nil, 0
+}
+
+func TestSlotsAgainstTwin(t *testing.T) {
+	rng := random(t)
+	for range 60 {
+		table, twin := &Slots[request]{}, &slowSlots{map[wire.Slot]slot[request]{}}
+		slots, reach := 1+rng.IntN(40), 1+rng.IntN(200)
+		for step := range 2000 {
+			n, s := wire.Number(rng.IntN(reach)), wire.Slot(rng.IntN(slots))
+			before := twin.seen[s]
+			state, req, reason := table.Lookup(n, s)
+			if ws, wr, wreason := twin.lookup(n, s); state != ws || req != wr || reason != wreason {
+				t.Fatalf("step %d: %d on %d is %d, want %d", step, n, s, state, ws)
+			}
+			switch rng.IntN(20) {
+			default:
+				if state == Fresh {
+					r := &request{step}
+					twin.seen[s] = slot[request]{n + 1, Pending, 0, r}
+					if table.Begin(n, s, r) != before.req {
+						t.Fatal("the wrong request was pushed off")
+					}
+				}
+			case 0, 1:
+				if state == Fresh {
+					twin.seen[s] = slot[request]{n + 1, Rejected, wire.RejectDraining, nil}
+					if table.Reject(n, s, wire.RejectDraining) != before.req {
+						t.Fatal("the wrong request was pushed off")
+					}
+				}
+			case 2, 3, 4, 5, 6:
+				if table.Answer(n, s) != (state == Pending) {
+					t.Fatalf("answered %d on %d in state %d", n, s, state)
+				}
+				if state == Pending {
+					before.state = Answered
+					twin.seen[s] = before
+				}
+			case 7:
+				releaseBoth(t, table, twin)
+			case 8:
+				if rng.IntN(10) == 0 {
+					table.Clear()
+					clear(twin.seen)
+				}
+			}
+			checkLive(t, table, twin)
+		}
+	}
+}
+
+func releaseBoth(t *testing.T, table *Slots[request], twin *slowSlots) {
+	want, next := map[*request]bool{}, wire.Number(0)
+	for s, e := range twin.seen {
+		next = max(next, e.next)
+		if e.state == Answered && e.req != nil {
+			want[e.req] = true
+			e.req, e.state = nil, Stale
+			twin.seen[s] = e
+		}
+	}
+	got := table.Release(func(r *request) {
+		if !want[r] {
+			t.Fatal("released what was not answered, or twice")
+		}
+		delete(want, r)
+	})
+	if got != next || len(want) != 0 {
+		t.Fatalf("next %d, want %d; %d kept", got, next, len(want))
+	}
+}
+
+func checkLive(t *testing.T, table *Slots[request], twin *slowSlots) {
+	live, pending := 0, map[*request]bool{}
+	for _, e := range twin.seen {
+		if e.req != nil {
+			live++
+		}
+		if e.state == Pending {
+			pending[e.req] = true
+		}
+	}
+	table.Each(func(r *request) {
+		if !pending[r] {
+			t.Fatal("not pending, or twice")
+		}
+		delete(pending, r)
+	})
+	if table.Live() != live || len(pending) != 0 {
+		t.Fatalf("live %d, want %d; %d pending not visited", table.Live(), live, len(pending))
+	}
+}
+
+func TestSlotsGrowth(t *testing.T) {
+	table := &Slots[request]{}
+	table.Begin(0, 0, &request{})
+	if len(table.entries) != slotsMin {
+		t.Errorf("%d places for one request", len(table.entries))
+	}
+	table.Begin(1, SlotsMax-1, &request{})
+	if len(table.entries) != SlotsMax {
+		t.Errorf("%d places", len(table.entries))
+	}
+	table.Clear()
+	if table.Begin(0, 5, &request{}) != nil || table.Live() != 1 || cap(table.entries) != SlotsMax {
+		t.Error("a cleared table is not empty, or its memory is gone")
+	}
+	if s, _, _ := table.Lookup(0, SlotsMax-1); s != Fresh {
+		t.Error("something is left of the session before")
+	}
+}
+
+// slowOutstanding is the obvious twin of Outstanding.
+type slowOutstanding struct {
+	calls map[wire.Slot]*request
+	at    map[*request]wire.Number
+}
+
+func TestOutstandingAgainstTwin(t *testing.T) {
+	rng := random(t)
+	for range 40 {
+		var o Outstanding[request]
+		limit := 1 + rng.IntN(100)
+		o.SetLimit(limit)
+		twin := slowOutstanding{map[wire.Slot]*request{}, map[*request]wire.Number{}}
+		number := wire.Number(rng.Uint64())
+		for range 3000 {
+			switch rng.IntN(4) {
+			case 0, 1:
+				if o.Full() {
+					break
+				}
+				number++
+				r := &request{}
+				lowest := wire.Slot(0)
+				for twin.calls[lowest] != nil {
+					lowest++
+				}
+				if s := o.Begin(number, r); s != lowest {
+					t.Fatalf("slot %d, the lowest free one is %d", s, lowest)
+				}
+				twin.calls[lowest], twin.at[r] = r, number
+			case 2:
+				s := wire.Slot(rng.IntN(limit + 3))
+				if r := twin.calls[s]; r != nil {
+					if o.Find(twin.at[r], s) != r || o.Find(twin.at[r]+1, s) != nil || o.Find(twin.at[r]-1, s) != nil {
+						t.Fatal("the wrong call")
+					}
+					delete(twin.at, r)
+				}
+				o.End(s)
+				o.End(s) // twice is once
+				delete(twin.calls, s)
+			case 3:
+				limit = 1 + rng.IntN(100)
+				o.SetLimit(limit)
+			}
+			if o.Len() != len(twin.calls) || o.Full() != (len(twin.calls) >= limit) {
+				t.Fatalf("%d outstanding, want %d; full %v at limit %d", o.Len(), len(twin.calls), o.Full(), limit)
+			}
+		}
+		o.Each(func(r *request) {
+			if _, ok := twin.at[r]; !ok {
+				t.Fatal("visited twice, or not outstanding")
+			}
+			delete(twin.at, r)
+		})
+		if len(twin.at) != 0 {
+			t.Fatal("not visited")
+		}
+	}
+}
+
+func TestOutstandingBound(t *testing.T) {
+	var o Outstanding[request]
+	o.SetLimit(1 << 20)
+	for n := range SlotsMax {
+		if o.Full() {
+			t.Fatalf("full with %d", n)
+		}
+		o.Begin(wire.Number(n), &request{})
+	}
+	if !o.Full() {
+		t.Fatal("more slots than there are")
+	}
+	if o.Find(0, SlotsMax) != nil || o.Find(5, 4) != nil {
+		t.Error("found what is not there")
+	}
+	o.End(SlotsMax)
+	defer func() {
+		if recover() == nil {
+			t.Error("a slot out of nothing")
+		}
+	}()
+	o.Begin(1, &request{})
+}
