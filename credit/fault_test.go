@@ -253,6 +253,37 @@ func TestFaultHoarders(t *testing.T) {
 	}
 }
 
+// overbearing is a controller with no sense of measure.
+type overbearing struct {
+	None
+	window uint64
+}
+
+func (o *overbearing) Window(Holding) uint64 { return o.window }
+
+// Whatever a controller says, what is pending stays counted and no session gets more than its slots.
+func TestWindowIsClamped(t *testing.T) {
+	for _, c := range []struct{ window, unused uint64 }{{0, 0}, {1, 0}, {math.MaxUint64, 7}, {9, 7}, {3, 2}} {
+		law := &overbearing{window: 4}
+		l := NewLedger(Config{Slots: 8, Checked: true}, law)
+		s, err := l.Register(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Heard(1, s, 1, 0, 0, true)
+		l.Arrive(1, s, 0)
+		l.Answer(1, s, Success)
+		l.Heard(1, s, 3, 1, 0, true)
+		l.Arrive(1, s, 1)
+		l.Arrive(1, s, 2)
+		law.window = c.window
+		l.Answer(1, s, Success)
+		if u, p := l.Unused(s), l.Pending(s); u != c.unused || p != 1 {
+			t.Errorf("a window of %d: unused %d, pending %d", c.window, u, p)
+		}
+	}
+}
+
 func TestDemandIsReplacedOnlyByNewer(t *testing.T) {
 	f := newFixture(t, Config{}, BreakwaterConfig{})
 	s := f.register(7)
@@ -307,7 +338,7 @@ func TestSeqWraps(t *testing.T) {
 }
 
 func TestAuditSeesFaults(t *testing.T) {
-	break1 := []func(l *Ledger, e *entry){
+	breaks := []func(l *Ledger, e *entry){
 		func(l *Ledger, _ *entry) { l.issued++ },
 		func(l *Ledger, _ *entry) { l.pending-- },
 		func(l *Ledger, _ *entry) { l.active++ },
@@ -321,7 +352,7 @@ func TestAuditSeesFaults(t *testing.T) {
 		func(l *Ledger, _ *entry) { l.wanting.count++ },
 		func(l *Ledger, _ *entry) { l.free = 1 },
 	}
-	for i, fault := range break1 {
+	for i, fault := range breaks {
 		l := NewLedger(Config{}, NewBreakwater(BreakwaterConfig{}))
 		s, err := l.Register(1)
 		if err != nil || l.Audit() != nil {

@@ -182,7 +182,7 @@ func (w *world) wake() {
 func (w *world) settle() {
 	w.Helper()
 	w.loss = 0
-	w.run(400*time.Millisecond, 0)
+	w.run(200*time.Millisecond, 0)
 	for i, p := range w.peers {
 		if p.waiting > 0 || len(p.outstanding) > 0 {
 			w.Fatalf("client %d is stalled: %d waiting, %d outstanding, %+v, %+v",
@@ -200,7 +200,7 @@ func (w *world) settle() {
 // Over a network that loses a tenth of everything, no honest client is refused, none stalls, and no credit leaks.
 func TestHonestClientsOverABadNetwork(t *testing.T) {
 	random := seeded(t)
-	for range 10 {
+	for range 5 {
 		w := newWorld(t, random, 6, time.Hour)
 		w.run(30*time.Millisecond, 0.02)
 		w.settle()
@@ -213,7 +213,7 @@ func TestHonestClientsOverABadNetwork(t *testing.T) {
 // The same with leases that run out all the time, of clients that are often silent for longer.
 func TestHonestClientsAndShortLeases(t *testing.T) {
 	random := seeded(t)
-	for range 10 {
+	for range 5 {
 		w := newWorld(t, random, 6, 4*time.Millisecond)
 		for range 10 {
 			w.run(4*time.Millisecond, 0.02)
