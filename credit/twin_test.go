@@ -9,8 +9,8 @@ import (
 	"github.com/stillwater-rpc/stillwater/hw/clock"
 )
 
-// twin is the ledger and Breakwater's law once more, slow and obvious: a map of sessions, lists of limits, and every sum
-// recomputed whenever it is asked for. It follows the text of the law, not the code.
+// twin is the ledger and Breakwater's law once more, slow and obvious: a map of sessions, lists of limits, and every
+// sum recomputed whenever it is asked for. It follows the text of the law, not the code.
 type twin struct {
 	sessions map[Session]*twinSession
 	slots    int
