@@ -18,6 +18,8 @@ type Config struct {
 	// for an address that is not its own.
 	TrustedNetwork bool
 
+	NoPacking bool // one message a packet: to measure ports without the help of packing
+
 	SlotsMax       int           // outstanding requests of one session, at the server and at the client; 0 = 256, at most 1024
 	ConnectionsMax int           // 0 = 65536
 	SessionsMax    int           // at the server, and at the client; 0 = 1<<20. One connection may have at most as many as are left to others

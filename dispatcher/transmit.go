@@ -19,7 +19,7 @@ type outgoing struct {
 // the port has no buffer: the message is lost like a packet is, and repaired the same way.
 func (d *Dispatcher) room(c *session.Conn, n int) *outgoing {
 	o := &d.out[c.Index()]
-	if o.open && wire.Room(o.buffer.Bytes) < n {
+	if o.open && (d.cfg.NoPacking || wire.Room(o.buffer.Bytes) < n) {
 		d.finish(c, o)
 	}
 	if o.open {

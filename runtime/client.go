@@ -160,10 +160,10 @@ type Call struct {
 }
 
 // Outcome is how the call ended.
-func (c *Call) Outcome() dispatcher.Outcome { return c.inner.Outcome }
+func (c *Call) Outcome() Outcome { return c.inner.Outcome }
 
 // Reason is why the server refused it.
-func (c *Call) Reason() wire.RejectReason { return c.inner.Reason }
+func (c *Call) Reason() RejectReason { return c.inner.Reason }
 
 // Timing splits the time of an answered call.
 func (c *Call) Timing() Timing { return c.inner.Timing }
@@ -255,11 +255,24 @@ func (s *Session) CallTimed(ctx context.Context, method string, payload, buf []b
 	if err == nil {
 		reply = w.Reply
 	}
-	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
-		err = ctx.Err()
+	if errors.Is(err, context.Canceled) {
+		err = w.endedBy(ctx.Err())
 	}
 	if !cancelled { // otherwise its task may still be on the list: left to the garbage collector
 		s.ep.putWaiter(w)
 	}
 	return reply, timing, err
+}
+
+// endedBy is the error of a call that its context ended before the loop did. Context and loop have the same deadline on two timers,
+// and whichever is first must not decide which error the caller sees.
+func (c *Call) endedBy(err error) error {
+	_, sent := c.Number()
+	switch {
+	case !errors.Is(err, context.DeadlineExceeded):
+		return err
+	case sent:
+		return ErrDeadline
+	}
+	return ErrNoCredit
 }

@@ -36,6 +36,8 @@ type EndpointConfig struct {
 	Slots int
 	// SessionsMax and ConnectionsMax bound what peers can make us keep. 0 = 1<<21 and 65536.
 	SessionsMax, ConnectionsMax int
+	// NoPacking sends one message a packet. It is there to measure ports; packing never makes a message wait.
+	NoPacking bool
 	// WrapPort puts middleware around the port, such as faults.
 	WrapPort func(dispatcher.Port) dispatcher.Port
 }
@@ -86,7 +88,7 @@ func Open(cfg EndpointConfig) (*Endpoint, error) {
 	e := &Endpoint{cfg: cfg, port: port, mode: mode, closed: make(chan struct{})}
 	core := dispatcher.Config{
 		TrustedNetwork: cfg.TrustedNetwork, SlotsMax: cfg.Slots,
-		SessionsMax: cfg.SessionsMax, ConnectionsMax: cfg.ConnectionsMax,
+		SessionsMax: cfg.SessionsMax, ConnectionsMax: cfg.ConnectionsMax, NoPacking: cfg.NoPacking,
 	}
 	var epoch [4]byte
 	rand.Read(epoch[:]) // never fails: crypto/rand aborts the process instead

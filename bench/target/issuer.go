@@ -6,9 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/stillwater-rpc/stillwater/bench/load"
-	"github.com/stillwater-rpc/stillwater/dispatcher"
 	sw "github.com/stillwater-rpc/stillwater/runtime"
-	"github.com/stillwater-rpc/stillwater/wire"
 )
 
 // Issuer drives sessions of one client: package load's virtual clients.
@@ -99,17 +97,17 @@ func (i *Issuer) done(c *call) {
 }
 
 // outcome maps the runtime's outcomes to those of package load.
-func outcome(o dispatcher.Outcome) load.Outcome {
+func outcome(o sw.Outcome) load.Outcome {
 	switch o {
-	case dispatcher.OutcomeOK:
+	case sw.OutcomeOK:
 		return load.OK
-	case dispatcher.OutcomeRejected:
+	case sw.OutcomeRejected:
 		return load.Rejected
-	case dispatcher.OutcomeExpired, dispatcher.OutcomeQueueFull:
+	case sw.OutcomeExpired, sw.OutcomeQueueFull:
 		return load.Expired
-	case dispatcher.OutcomeDeadline:
+	case sw.OutcomeDeadline:
 		return load.Deadline
-	case dispatcher.OutcomePeerLost:
+	case sw.OutcomePeerLost:
 		return load.PeerLost
 	default:
 		return load.Failed
@@ -117,4 +115,4 @@ func outcome(o dispatcher.Outcome) load.Outcome {
 }
 
 // ReasonName names a refusal's reason in results.
-func ReasonName(reason uint8) string { return wire.RejectReason(reason).String() }
+func ReasonName(reason uint8) string { return sw.RejectReason(reason).String() }

@@ -1,4 +1,4 @@
-package demo
+package child
 
 import "runtime/metrics"
 

@@ -1,4 +1,4 @@
-package demo
+package child
 
 import (
 	"context"
@@ -16,27 +16,38 @@ import (
 	sw "github.com/stillwater-rpc/stillwater/runtime"
 )
 
+// Main is one of the two processes: [Server] or [Client].
+type Main func(in io.Reader, out io.Writer, cpu int) error
+
 // spinForever keeps both ends polling: a sleeping CPU would be measured otherwise.
 const spinForever = -1
 
-// serveRequest starts a child's server.
-type serveRequest struct {
+// ServeRequest starts a child's server.
+type ServeRequest struct {
 	Control sw.Control    `json:"control"`
 	SLO     time.Duration `json:"slo_ns"`
 	NoFloor bool          `json:"no_floor"`
+	Transport
 }
 
-// opened answers a request that opened an endpoint.
-type opened struct {
+// Transport says what is below a child's sessions.
+type Transport struct {
+	UDP       bool `json:"udp"`        // kernel UDP, also where AF_XDP is to be had
+	NoPacking bool `json:"no_packing"` // one message a packet: what a port can do, without the help of packing
+}
+
+// Opened answers a request that opened an endpoint.
+type Opened struct {
 	Address string `json:"address"`
 	Mode    string `json:"mode"`
 	Port    string `json:"port"`
 }
 
-// dialRequest opens a child's sessions.
-type dialRequest struct {
+// DialRequest opens a child's sessions.
+type DialRequest struct {
 	Address  string `json:"address"`
 	Sessions int    `json:"sessions"`
+	Transport
 }
 
 // child is what both processes have in common.
@@ -57,9 +68,11 @@ func (c *child) enter(raw json.RawMessage) (any, error) {
 }
 
 // endpoint is the configuration that follows from the place.
-func (c *child) endpoint(port uint16) sw.EndpointConfig {
-	cfg := sw.EndpointConfig{Port: port, Spin: spinForever, TrustedNetwork: true, Address: c.place.Address.Addr(), RequireXDP: true}
-	if c.place.Namespaced {
+func (c *child) endpoint(port uint16, t Transport) sw.EndpointConfig {
+	cfg := sw.EndpointConfig{
+		Port: port, Spin: spinForever, TrustedNetwork: true, Address: c.place.Address.Addr(), RequireXDP: true, NoPacking: t.NoPacking,
+	}
+	if c.place.Namespaced && !t.UDP {
 		cfg.Interface = c.place.Interface
 	}
 	return cfg
@@ -86,8 +99,8 @@ type serverChild struct {
 	done chan error
 }
 
-// ServerChild runs the server's side of the lab until in ends. It is pinned to the CPU, unless that is negative.
-func ServerChild(in io.Reader, out io.Writer, cpu int) error {
+// Server runs the server's side of the lab until in ends. It is pinned to the CPU, unless that is negative.
+func Server(in io.Reader, out io.Writer, cpu int) error {
 	s := &serverChild{child: child{cpu: cpu}}
 	err := lab.ServeChild(in, out, map[string]func(json.RawMessage) (any, error){
 		lab.MethodGo: s.enter,
@@ -99,12 +112,12 @@ func ServerChild(in io.Reader, out io.Writer, cpu int) error {
 	return errors.Join(err, s.close())
 }
 
-func (s *serverChild) serve(r serveRequest) (any, error) {
+func (s *serverChild) serve(r ServeRequest) (any, error) {
 	if err := s.close(); err != nil {
 		return nil, err
 	}
 	srv, err := sw.NewServer(sw.ServerConfig{
-		EndpointConfig: s.endpoint(serverPort), SLO: r.SLO, Control: r.Control, NoFloor: r.NoFloor,
+		EndpointConfig: s.endpoint(serverPort, r.Transport), SLO: r.SLO, Control: r.Control, NoFloor: r.NoFloor,
 	})
 	if err != nil {
 		return nil, err
@@ -116,7 +129,7 @@ func (s *serverChild) serve(r serveRequest) (any, error) {
 	s.srv, s.stop, s.done = srv, stop, make(chan error, 1)
 	go func() { s.done <- srv.Serve(ctx) }()
 	ep := srv.Endpoint()
-	return opened{Address: ep.Addr(), Mode: ep.Mode(), Port: ep.PortName()}, nil
+	return Opened{Address: ep.Addr(), Mode: ep.Mode(), Port: ep.PortName()}, nil
 }
 
 // serverPort is where the lab's server listens.
@@ -154,20 +167,20 @@ type clientChild struct {
 	issuer *target.Issuer
 }
 
-// openRequest is an open-loop run against one method.
-type openRequest struct {
+// OpenRequest is an open-loop run against one method.
+type OpenRequest struct {
 	Method string        `json:"method"`
 	Loop   load.OpenLoop `json:"loop"`
 }
 
-// closedRequest is a closed-loop run against one method.
-type closedRequest struct {
+// ClosedRequest is a closed-loop run against one method.
+type ClosedRequest struct {
 	Method string          `json:"method"`
 	Loop   load.ClosedLoop `json:"loop"`
 }
 
-// ClientChild runs the generator's side of the lab until in ends. It is pinned to the CPU, unless that is negative.
-func ClientChild(in io.Reader, out io.Writer, cpu int) error {
+// Client runs the generator's side of the lab until in ends. It is pinned to the CPU, unless that is negative.
+func Client(in io.Reader, out io.Writer, cpu int) error {
 	c := &clientChild{child: child{cpu: cpu}}
 	err := lab.ServeChild(in, out, map[string]func(json.RawMessage) (any, error){
 		lab.MethodGo: c.enter,
@@ -180,14 +193,14 @@ func ClientChild(in io.Reader, out io.Writer, cpu int) error {
 	return errors.Join(err, c.close())
 }
 
-func (c *clientChild) dial(r dialRequest) (any, error) {
+func (c *clientChild) dial(r DialRequest) (any, error) {
 	if err := c.close(); err != nil {
 		return nil, err
 	}
 	if _, err := netip.ParseAddrPort(r.Address); err != nil {
 		return nil, err
 	}
-	client, err := sw.Dial(context.Background(), r.Address, sw.ClientConfig{EndpointConfig: c.endpoint(0)})
+	client, err := sw.Dial(context.Background(), r.Address, sw.ClientConfig{EndpointConfig: c.endpoint(0, r.Transport)})
 	if err != nil {
 		return nil, err
 	}
@@ -197,12 +210,12 @@ func (c *clientChild) dial(r dialRequest) (any, error) {
 	}
 	c.client, c.issuer = client, issuer
 	ep := client.Endpoint()
-	return opened{Address: ep.Addr(), Mode: ep.Mode(), Port: ep.PortName()}, nil
+	return Opened{Address: ep.Addr(), Mode: ep.Mode(), Port: ep.PortName()}, nil
 }
 
 var errNotDialed = errors.New("this child has dialed nobody")
 
-func (c *clientChild) open(r openRequest) (any, error) {
+func (c *clientChild) open(r OpenRequest) (any, error) {
 	if c.issuer == nil {
 		return nil, errNotDialed
 	}
@@ -216,7 +229,7 @@ func (c *clientChild) open(r openRequest) (any, error) {
 	return result, nil
 }
 
-func (c *clientChild) closed(r closedRequest) (any, error) {
+func (c *clientChild) closed(r ClosedRequest) (any, error) {
 	if c.issuer == nil {
 		return nil, errNotDialed
 	}

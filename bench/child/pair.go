@@ -1,0 +1,115 @@
+package child
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"time"
+
+	"github.com/stillwater-rpc/stillwater/bench/lab"
+	"github.com/stillwater-rpc/stillwater/bench/load"
+	sw "github.com/stillwater-rpc/stillwater/runtime"
+)
+
+// Config says which programs to start, and where.
+type Config struct {
+	// Executable run with ServerArgs must call [Server], and with ClientArgs [Client]; both get --cpu=N besides.
+	Executable             string
+	ServerArgs, ClientArgs []string
+	Stderr                 io.Writer
+	Loopback               bool // kernel UDP on 127.0.0.1 instead of namespaces
+}
+
+// Pair is a server and a client in a lab of their own: fresh namespaces, fresh processes.
+type Pair struct {
+	Lab *lab.Lab
+}
+
+// grace is how long a child may take to end by itself.
+const grace = 2 * time.Second
+
+// Start starts both processes. One P each, and more room for the collector: what polling on two CPUs asks for.
+func Start(ctx context.Context, cfg Config) (*Pair, error) {
+	env := []string{"GOMAXPROCS=1", "GOGC=400"}
+	serverCPU, clientCPU := "--cpu=-1", "--cpu=-1"
+	if runtime.NumCPU() >= 2 {
+		serverCPU, clientCPU = "--cpu=1", "--cpu=0"
+	}
+	l, err := lab.Start(ctx, lab.Config{
+		Server:   lab.Node{Path: cfg.Executable, Args: with(cfg.ServerArgs, serverCPU), Env: env, Stderr: cfg.Stderr},
+		Client:   lab.Node{Path: cfg.Executable, Args: with(cfg.ClientArgs, clientCPU), Env: env, Stderr: cfg.Stderr},
+		Loopback: cfg.Loopback, Grace: grace,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Pair{Lab: l}, nil
+}
+
+func with(args []string, more string) []string { return append(append([]string(nil), args...), more) }
+
+// Close ends both processes and removes the lab.
+func (p *Pair) Close() error { return p.Lab.Close() }
+
+// Serve starts the server, in place of the one that runs.
+func (p *Pair) Serve(ctx context.Context, r ServeRequest) (o Opened, err error) {
+	if err = p.Lab.Server.Call(ctx, "serve", r, &o); err != nil {
+		err = fmt.Errorf("starting the server: %w", err)
+	}
+	return o, err
+}
+
+// Dial opens the client's sessions, in place of those that it has.
+func (p *Pair) Dial(ctx context.Context, r DialRequest) (o Opened, err error) {
+	if err = p.Lab.Client.Call(ctx, "dial", r, &o); err != nil {
+		err = fmt.Errorf("starting the client: %w", err)
+	}
+	return o, err
+}
+
+// ServeAndDial does both.
+func (p *Pair) ServeAndDial(ctx context.Context, s ServeRequest, sessions int) (server Opened, err error) {
+	if server, err = p.Serve(ctx, s); err != nil {
+		return server, err
+	}
+	_, err = p.Dial(ctx, DialRequest{Address: server.Address, Sessions: sessions, Transport: s.Transport})
+	return server, err
+}
+
+// Open runs an open loop.
+func (p *Pair) Open(ctx context.Context, method string, loop load.OpenLoop) (r load.Result, err error) {
+	err = p.Lab.Client.Call(ctx, "open", OpenRequest{Method: method, Loop: loop}, &r)
+	return r, err
+}
+
+// Closed runs a closed loop.
+func (p *Pair) Closed(ctx context.Context, method string, loop load.ClosedLoop) (r load.Result, err error) {
+	err = p.Lab.Client.Call(ctx, "closed", ClosedRequest{Method: method, Loop: loop}, &r)
+	return r, err
+}
+
+// ServerStats and ClientStats read the endpoints' counters.
+func (p *Pair) ServerStats(ctx context.Context) (s sw.Stats, err error) {
+	err = p.Lab.Server.Call(ctx, "stats", nil, &s)
+	return s, err
+}
+
+// ClientStats reads the client's counters.
+func (p *Pair) ClientStats(ctx context.Context) (s sw.Stats, err error) {
+	err = p.Lab.Client.Call(ctx, "stats", nil, &s)
+	return s, err
+}
+
+// Audit checks the server's books.
+func (p *Pair) Audit(ctx context.Context) error { return p.Lab.Server.Call(ctx, "audit", nil, nil) }
+
+// HeapObjects is how many heap objects each process has allocated so far.
+func (p *Pair) HeapObjects(ctx context.Context) (server, client uint64, err error) {
+	err = errors.Join(
+		p.Lab.Server.Call(ctx, "allocs", nil, &server),
+		p.Lab.Client.Call(ctx, "allocs", nil, &client),
+	)
+	return server, client, err
+}

@@ -1,0 +1,113 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/stillwater-rpc/stillwater/bench/load"
+	sw "github.com/stillwater-rpc/stillwater/runtime"
+)
+
+// Step is one line of the table: one arm at one offered load.
+type Step struct {
+	Arm                string   `json:"arm"`
+	Port               string   `json:"port"`
+	Load               float64  `json:"load"` // times capacity
+	OfferedPerS        float64  `json:"offered_per_s"`
+	GoodputPerS        float64  `json:"goodput_per_s"`
+	CapacityPerS       float64  `json:"capacity_per_s"`
+	SLONs              int64    `json:"slo_ns"`
+	LatencyNsP50       int64    `json:"latency_ns_p50"`
+	LatencyNsP99       int64    `json:"latency_ns_p99"`
+	LatencyNsP999      int64    `json:"latency_ns_p999"`
+	RejectedPerS       float64  `json:"rejected_per_s"`
+	RejectLatencyNsP99 int64    `json:"reject_latency_ns_p99"`
+	ExpiredPerS        float64  `json:"expired_per_s"`
+	DeadlinePerS       float64  `json:"deadline_per_s"`
+	QueueDelayNsMean   int64    `json:"queue_delay_ns_mean"`
+	TargetDelayNs      int64    `json:"target_delay_ns"`
+	CreditsPool        uint64   `json:"credits_pool"`
+	CreditsIssued      uint64   `json:"credits_issued"`
+	RetransmittedPerS  float64  `json:"retransmitted_per_s"`
+	PacketsLost        uint64   `json:"packets_lost"`
+	LatenessNsP99      int64    `json:"lateness_ns_p99"` // of the generator itself
+	Seed               uint64   `json:"seed"`
+	Failures           []string `json:"failures,omitempty"` // why the step is not to be believed
+}
+
+// calibration is what the server can do.
+type calibration struct {
+	capacityPerS float64
+	roundTrip    time.Duration // unloaded, without the service
+	slo          time.Duration
+}
+
+// calibrate measures the unloaded round trip and the capacity: the most that a closed loop gets through a server
+// without control, which is always busy then.
+func (a *arm) calibrate(ctx context.Context) (c calibration, err error) {
+	alone, err := a.closedLoop(ctx, 1, unloadedWindow, unloadedWindow/3)
+	if err != nil {
+		return c, err
+	}
+	busy, err := a.closedLoop(ctx, capacityOutstanding, capacityWindow, capacityWarmup)
+	if err != nil {
+		return c, err
+	}
+	c.capacityPerS = busy.ThroughputPerS
+	c.roundTrip = max(time.Duration(alone.LatencyNsP50)-a.cfg.Service.Mean, 0)
+	c.slo = max(sloFloor, sloFactor*(a.cfg.Service.Mean+c.roundTrip)).Round(10 * time.Microsecond)
+	if c.capacityPerS == 0 {
+		return c, fmt.Errorf("the server answered nothing in %v", capacityWindow)
+	}
+	return c, nil
+}
+
+// sweepStep measures one offered load.
+func (a *arm) sweepStep(ctx context.Context, c calibration, times float64) (Step, error) {
+	loop := load.OpenLoop{Plan: a.plan(a.cfg.Window, stepWarmup), Rate: times * c.capacityPerS}
+	loop.BucketWidth = -1
+	r, err := a.openLoop(ctx, loop)
+	if err != nil {
+		return Step{}, fmt.Errorf("%v at %.1f times capacity: %w", a.control, times, err)
+	}
+	window := r.Duration.Seconds()
+	s := Step{
+		Arm: a.control.String(), Port: a.server.Port, Load: times, CapacityPerS: c.capacityPerS, SLONs: int64(a.slo),
+		OfferedPerS: r.OfferedPerS, GoodputPerS: r.GoodputPerS,
+		LatencyNsP50: r.LatencyNsP50, LatencyNsP99: r.LatencyNsP99, LatencyNsP999: r.LatencyNsP999,
+		RejectedPerS: r.RejectedPerS, RejectLatencyNsP99: r.RejectLatencyNsP99, ExpiredPerS: r.ExpiredPerS,
+		DeadlinePerS: r.DeadlinePerS, TargetDelayNs: int64(r.after.TargetDelay),
+		CreditsPool: r.during.Pool, CreditsIssued: r.during.Issued,
+		RetransmittedPerS: float64(r.after.Retransmitted-r.before.Retransmitted) / window,
+		PacketsLost:       lost(r.after) - lost(r.before),
+		LatenessNsP99:     r.LatenessNsP99, Seed: r.Seed, Failures: r.Failures,
+	}
+	if n := r.during.Updates - r.before.Updates; n > 0 {
+		s.QueueDelayNsMean = int64(r.during.DelaySum-r.before.DelaySum) / int64(n)
+	}
+	return s, nil
+}
+
+// lost is what the server's port lost on either way.
+func lost(s sw.Stats) uint64 { return s.Port.ReceiveDropped + s.Port.SendDropped + s.NoBuffer }
+
+// fall is one repetition of the step from overload to half load, in buckets.
+type fall struct {
+	buckets []load.Bucket
+	at      int // index of the first bucket after the fall
+}
+
+// stepDown offers overload, then half load.
+func (a *arm) stepDown(ctx context.Context, c calibration, seed uint64) (fall, error) {
+	loop := load.OpenLoop{
+		Plan: a.plan(overloadTime+recoveryTime, stepWarmup), Rate: overloadAt * c.capacityPerS,
+		Steps: []load.Step{{At: overloadTime, RatePerS: recoveredAt * c.capacityPerS}},
+	}
+	loop.BucketWidth, loop.Seed = bucketWidth, seed
+	r, err := a.openLoop(ctx, loop)
+	if err != nil {
+		return fall{}, fmt.Errorf("%v, step down: %w", a.control, err)
+	}
+	return fall{buckets: r.Buckets, at: int(overloadTime / bucketWidth)}, nil
+}

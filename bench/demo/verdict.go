@@ -1,0 +1,82 @@
+package demo
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	sw "github.com/stillwater-rpc/stillwater/runtime"
+)
+
+// highest is the step of an arm at the highest load.
+func (r *Result) highest(control sw.Control) (best Step) {
+	for _, s := range r.Steps {
+		if s.Arm == control.String() && s.Load >= best.Load {
+			best = s
+		}
+	}
+	return best
+}
+
+// recovery is the median over all repetitions of the share within the SLO, bucket by bucket, and its worst value from the
+// grace on.
+func (r *Result) recovery() (median []float64, worst float64) {
+	if len(r.Falls) == 0 {
+		return nil, 0
+	}
+	count := len(r.Falls[0].buckets)
+	for i := range count {
+		var shares []float64
+		for _, f := range r.Falls {
+			if i < len(f.buckets) {
+				shares = append(shares, f.buckets[i].Share())
+			}
+		}
+		slices.Sort(shares)
+		median = append(median, shares[len(shares)/2])
+	}
+	from := r.Falls[0].at + int(recoveryGrace/bucketWidth)
+	return median, slices.Min(median[min(from, count-1):])
+}
+
+// judge compares with what is expected, and says in one sentence what was seen.
+func (r *Result) judge() {
+	credits, none := r.highest(sw.Credits), r.highest(sw.NoControl)
+	capacity := r.Calibration.capacityPerS
+	_, worst := r.recovery()
+	good, bare := credits.GoodputPerS/capacity, none.GoodputPerS/capacity
+	rejected := credits.RejectedPerS / max(credits.OfferedPerS, 1)
+	r.check("capacity, of one request per service time", capacity*r.service.Seconds(), capacityMin, true)
+	r.check("goodput with credits, of capacity", good, goodputMin, true)
+	r.check("rejected with credits", rejected, rejectedMax, false)
+	r.check("goodput without control, of capacity", bare, controlGoodMax, false)
+	r.check("within the SLO after the load fell", worst, recoveredShare, true)
+	r.Passed = len(r.missed) == 0
+	r.Verdict = fmt.Sprintf("At %.1f times its capacity the server kept %.0f %% of it within %v with credits (p99 %v, %.1f %% rejected) and "+
+		"%.0f %% without control (p99 %v); after the load fell to half, at least %.0f %% of every %v were good again from %v on.",
+		credits.Load, 100*good, r.Calibration.slo, round(credits.LatencyNsP99), 100*rejected,
+		100*bare, round(none.LatencyNsP99), 100*worst, bucketWidth, recoveryGrace)
+}
+
+// check notes a figure that is not as expected.
+func (r *Result) check(name string, got, want float64, atLeast bool) {
+	word := "at most"
+	if atLeast {
+		word = "at least"
+	}
+	if atLeast && got < want || !atLeast && got > want {
+		r.missed = append(r.missed, fmt.Sprintf("%s: %.1f %%, expected %s %.0f %%", name, 100*got, word, 100*want))
+	}
+}
+
+// Missed says which figures are not as expected.
+func (r *Result) Missed() string { return strings.Join(r.missed, "; ") }
+
+func round(ns int64) time.Duration {
+	d := time.Duration(ns)
+	if d > time.Millisecond {
+		return d.Round(time.Millisecond)
+	}
+	return d.Round(time.Microsecond)
+}
