@@ -255,7 +255,7 @@ func (s *Session) CallTimed(ctx context.Context, method string, payload, buf []b
 	if err == nil {
 		reply = w.Reply
 	}
-	if errors.Is(err, context.Canceled) {
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		err = w.endedBy(ctx.Err())
 	}
 	if !cancelled { // otherwise its task may still be on the list: left to the garbage collector
