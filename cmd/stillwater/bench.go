@@ -112,15 +112,26 @@ func newBencher(c *cli, f *benchFlags, address string) (b *bencher, err error) {
 	return b, nil
 }
 
-// connect makes one call without work. A server that is not there, or that lacks the method, should not show as a run full of failures.
+// connect makes one call without work. A server that is not there, or that lacks the method, should not show as a run full of
+// failures. One that is only overloaded is asked again: an overload may be what the run is about.
 func (b *bencher) connect() error {
 	ctx, cancel := context.WithTimeout(b.c.ctx, b.f.connectTimeout)
 	defer cancel()
-	if _, err := b.client.Call(ctx, b.f.method, make([]byte, b.f.PayloadBytes), nil); err != nil {
-		return callError(b.address, b.f.method, err)
+	for {
+		_, err := b.client.Call(ctx, b.f.method, make([]byte, b.f.PayloadBytes), nil)
+		if err == nil {
+			return nil
+		}
+		rejected, ok := errors.AsType[*sw.RejectedError](err)
+		if !ok || rejected.Reason != sw.RejectOverloaded || ctx.Err() != nil {
+			return callError(b.address, b.f.method, err)
+		}
+		time.Sleep(connectPause)
 	}
-	return nil
 }
+
+// connectPause is between two attempts at an overloaded server.
+const connectPause = 5 * time.Millisecond
 
 // run generates a load with progress, and prints what was measured. times is --load, zero if a rate was given.
 func (b *bencher) run(name string, times float64, generate func(context.Context, load.Issuer) (*load.Result, error)) error {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/stillwater-rpc/stillwater/bench/target"
 	sw "github.com/stillwater-rpc/stillwater/runtime"
-	"github.com/stillwater-rpc/stillwater/wire"
 )
 
 // failure is how a call ended without a reply: a word for programs, and a cure for people.
@@ -19,12 +18,12 @@ type failure struct {
 
 const outcomeOK = "ok"
 
-// failures are the typed errors of a call. The order matters only in that nothing here wraps a later one.
+// failures are the typed errors of a call. Some of them are deadlines as the context knows them, so that one comes last.
 var failures = []struct {
 	is error
 	failure
 }{
-	{sw.ErrNoCredit, failure{"no_credit", "the server grants no credit, because it is overloaded or not there: wait longer with --timeout, or look at its --stats-interval", exitCheck}},
+	{sw.ErrNoCredit, failure{"no_credit", "the server is overloaded or not there, or what is left of --timeout is below 0.4 of its SLO: give it more time with --timeout", exitCheck}},
 	{sw.ErrDeadline, failure{"deadline", "is a server there, and is the address its own? Otherwise give it more time with --timeout", exitCheck}},
 	{sw.ErrPeerLost, failure{"peer_lost", "the server restarted or went away; the request may have run. Call again if it may run twice", exitCheck}},
 	{sw.ErrPanic, failure{"panic", "the handler has a fault: the server's log has the stack", exitCheck}},
@@ -33,18 +32,18 @@ var failures = []struct {
 	{sw.ErrQueueFull, failure{"queue_full", "fewer calls at a time, or more sessions", exitCheck}},
 	{sw.ErrClosed, failure{"closed", "the client was closed meanwhile", exitInternal}},
 	{context.Canceled, failure{"cancelled", "", exitInternal}},
+	{context.DeadlineExceeded, failure{"timeout", "the time was over before the call began: give it more with --timeout", exitCheck}},
 }
 
 // rejections say what to do about a reason.
-var rejections = map[wire.RejectReason]string{
-	wire.RejectOverloaded:    "the server has more work than it can do in time: call less often, or later",
-	wire.RejectExpired:       "the time left did not cover the service: give more with --timeout",
-	wire.RejectOverLimit:     "the server took the credit back: call again",
-	wire.RejectUnknownMethod: "the server has no such method: `stillwater serve` has " + target.MethodEcho + ", " + target.MethodSpin + ", " + target.MethodSleep + ", and with --work also " + methodWork,
-	wire.RejectDraining:      "the server is going away: call another one, or later",
-	wire.RejectCancelled:     "the caller cancelled it",
-	wire.RejectNoSlot:        "the session has too many requests under way: fewer at a time",
-	wire.RejectTooLarge:      "give a shorter payload",
+var rejections = map[sw.RejectReason]string{
+	sw.RejectOverloaded:    "the server has more work than it can do in time: call less often, or later",
+	sw.RejectExpired:       "the time left did not cover the service: give more with --timeout",
+	sw.RejectUnknownMethod: "the server has no such method: `stillwater serve` has " + target.MethodEcho + ", " + target.MethodSpin + ", " + target.MethodSleep + ", and with --work also " + methodWork,
+	sw.RejectDraining:      "the server is going away: call another one, or later",
+	sw.RejectCancelled:     "the caller cancelled it",
+	sw.RejectNoSlot:        "the session has too many requests under way: fewer at a time",
+	sw.RejectTooLarge:      "give a shorter payload",
 }
 
 // explain finds out how a call ended.

@@ -5,9 +5,7 @@ import (
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/bench/report"
-	"github.com/stillwater-rpc/stillwater/dispatcher"
 	sw "github.com/stillwater-rpc/stillwater/runtime"
-	"github.com/stillwater-rpc/stillwater/wire"
 )
 
 // statsPrinter prints a server's counters: their changes per second as a table, or as they are in JSON.
@@ -95,12 +93,12 @@ func newStatsData(s sw.Stats) statsData {
 	d := statsData{Stats: s, Rejected: map[string]uint64{}, Outcomes: map[string]uint64{}}
 	for reason, count := range s.Rejected {
 		if count > 0 {
-			d.Rejected[wire.RejectReason(reason).String()] += count
+			d.Rejected[sw.RejectReason(reason).String()] += count
 		}
 	}
 	for outcome, count := range s.Outcomes {
 		if count > 0 {
-			d.Outcomes[dispatcher.Outcome(outcome).String()] += count
+			d.Outcomes[sw.Outcome(outcome).String()] += count
 		}
 	}
 	return d
