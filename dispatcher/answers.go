@@ -94,6 +94,7 @@ func (d *Dispatcher) onOpened(c *session.Conn, m wire.Message) error {
 	})
 	at.doubtful = false
 	d.endAll(lost)
+	d.eachSession(c, d.pump) // what waits behind a registration that ended must register itself
 	return nil
 }
 

@@ -27,6 +27,7 @@ type network struct {
 	reorder   float64
 	delay     time.Duration
 	packets   int
+	cut       map[wire.Addr]bool // nothing gets there or from there
 }
 
 type event struct {
@@ -63,7 +64,7 @@ func seed(t testing.TB) uint64 {
 func newNetwork(t testing.TB, seed uint64) *network {
 	return &network{
 		t: t, now: 1_000_000_000, rng: rand.New(rand.NewPCG(seed, 1)), nodes: map[wire.Addr]*node{},
-		peers: map[wire.Addr]*peer{}, delay: 5 * time.Microsecond,
+		peers: map[wire.Addr]*peer{}, cut: map[wire.Addr]bool{}, delay: 5 * time.Microsecond,
 	}
 }
 
@@ -90,6 +91,9 @@ func (w *network) send(from, to wire.Addr, payload []byte) {
 	}
 	if w.rng.Float64() < w.duplicate {
 		copies++
+	}
+	if w.cut[from] || w.cut[to] {
+		copies = 0
 	}
 	for range copies {
 		delay := w.delay
@@ -123,6 +127,7 @@ type node struct {
 	wakeAt  clock.Time
 	ran     map[uint64]int // requests that ran, by the caller's mark in the payload
 	lent    int
+	dead    bool // a process that was killed: says and does nothing any more
 }
 
 type outPacket struct {
@@ -152,6 +157,9 @@ func (n *node) Send(b Buffer, to wire.Addr) {
 func (n *node) Drop(Buffer) { n.lent-- }
 func (n *node) Kick() {
 	for _, p := range n.outbox {
+		if n.dead {
+			break
+		}
 		n.w.send(n.addr, p.to, p.data)
 	}
 	n.outbox = n.outbox[:0]
@@ -215,6 +223,9 @@ func marked(m uint64) []byte {
 
 // turn is one turn of the loop at the present instant.
 func (n *node) turn() {
+	if n.dead {
+		return
+	}
 	for n.d.Receive(n.w.now) > 0 {
 	}
 	n.d.Tick(n.w.now)
@@ -226,6 +237,9 @@ func (n *node) turn() {
 		n.busy++
 		r.Started = n.w.now
 		n.w.at(n.w.now.Add(n.service), func() {
+			if n.dead {
+				return
+			}
 			r.Method.Run(r)
 			r.Finished = n.w.now
 			n.busy--

@@ -83,6 +83,9 @@ func (d *Dispatcher) request(c *session.Conn, in inbound, r *wire.Request) {
 	case session.Stale:
 		d.stats.Stale++
 	}
+	if r.Register && state != session.Fresh { // asked for again, perhaps by registerAgain: as good as a probe
+		d.tellCredit(c, in, place, wire.Probe{Next: r.Next, Seq: r.Seq, Demand: r.Demand})
+	}
 }
 
 // sessionOf finds the session of a request, and makes it when the request registers it.

@@ -111,6 +111,11 @@ func (d *Dispatcher) probe(c *session.Conn, in inbound, p wire.Probe) {
 		return
 	}
 	d.stats.Probes++
+	d.tellCredit(c, in, place, p)
+}
+
+// tellCredit answers a probe if the session has credits that its client does not know of. If not, it will be granted one in its turn.
+func (d *Dispatcher) tellCredit(c *session.Conn, in inbound, place credit.Session, p wire.Probe) {
 	limit, seq, answer := d.server.ledger.Probe(d.now, place, uint64(p.Next), p.Seq, p.Demand, in.newer)
 	if answer {
 		d.creditUpdate(c, place, limit, seq)
