@@ -85,7 +85,7 @@ func runAt(t *testing.T, at func(func() error) error, args ...string) result {
 	err := at(func() error {
 		code = run(env{
 			args: args, stdout: &stdout, stderr: &stderr, ctx: ctx, hurry: context.Background(),
-			getenv: func(string) string { return "" },
+			getenv: func(name string) string { return patience[name] },
 		})
 		return nil
 	})
@@ -135,7 +135,10 @@ type served struct {
 
 // patient is the SLO of servers under test: on a busy machine the usual one would have them reject now and then, rightly.
 // It must stay well below the calls' timeouts: a client does not send what 0.4 of the SLO would make too late.
-var patient = []string{"--slo", "500ms"}
+var patient = []string{"--slo", "5s"}
+
+// patience is the environment of commands under test, for the same reason. A test that wants a call to fail gives it the flag.
+var patience = map[string]string{"STILLWATER_TIMEOUT": "20s", "STILLWATER_CONNECT_TIMEOUT": "20s"}
 
 // startServe runs serve at a place, with JSON lines, until it says that it is ready.
 func startServe(t *testing.T, at func(func() error) error, args ...string) *served {

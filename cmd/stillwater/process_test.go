@@ -98,7 +98,7 @@ func (p *process) signal(t *testing.T, s os.Signal) {
 // TestSignals drains on the first signal and stops at once on the second, although a request is still in service.
 func TestSignals(t *testing.T) {
 	for _, last := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
-		serve := []string{"serve", "--address", "127.0.0.1", "--port", "0", "-o", "jsonl", "--stats-interval", "5ms", "--drain-timeout", "1h", "--slo", "500ms"}
+		serve := []string{"serve", "--address", "127.0.0.1", "--port", "0", "-o", "jsonl", "--stats-interval", "5ms", "--drain-timeout", "1h", "--slo", "5s"}
 		idle := startProgram(t, asProgramVariable, serve...)
 		next(t, idle.lines, `"event":"ready"`)
 		idle.signal(t, last)

@@ -105,7 +105,7 @@ func TestXDPDetach(t *testing.T) {
 func asNobody(t *testing.T, end *lab.End, args ...string) result {
 	t.Helper()
 	cmd := exec.Command("/proc/self/exe", args...)
-	cmd.Env = append(os.Environ(), asNobodyVariable+"=1")
+	cmd.Env = append(os.Environ(), asNobodyVariable+"=1", "STILLWATER_TIMEOUT=20s")
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := end.Do(cmd.Start); err != nil { // a child is born in the namespace of the thread that forks
