@@ -294,6 +294,7 @@ func (d *Dispatcher) endCall(c *Call, o Outcome) {
 	d.caller.timers.Disarm(&c.timer)
 	c.state, c.Outcome = callIdle, o
 	d.stats.Outcomes[o]++
+	d.endedCount++
 	c.Done(c)
 }
 

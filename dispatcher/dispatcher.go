@@ -29,8 +29,9 @@ type Dispatcher struct {
 	unsent      int
 	unsentSince clock.Time
 
-	server server
-	caller caller
+	server     server
+	caller     caller
+	endedCount uint64 // calls that have their outcome
 
 	rtt       session.RTT // over all accepted connections
 	nextSweep clock.Time

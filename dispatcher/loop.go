@@ -225,16 +225,17 @@ func (l *Loop) spawn() {
 // lead polls and runs handlers with the baton. It returns true when the loop ends, and false when the baton was lost.
 func (l *Loop) lead() (ends bool) {
 	l.idleSince = 0
+	now := clock.Now()
 	for !l.stopping.Load() {
-		now := clock.Now()
 		busy := l.turn(now)
 		if r := l.d.Next(now); r != nil {
 			l.flushIfDue(now)
-			if !l.run(r) {
+			finished, leads := l.run(r)
+			if !leads {
 				return false
 			}
 			l.idleSince, l.emptyPolls = 0, 0
-			l.yieldIfDue(r.Finished)
+			now = l.yieldIfDue(finished) // the handler's end is the next turn's beginning: a reading of the clock saved
 			continue
 		}
 		l.d.Flush(now)
@@ -244,6 +245,7 @@ func (l *Loop) lead() (ends bool) {
 		} else {
 			l.idle(now)
 		}
+		now = clock.Now()
 	}
 	l.baton.Store(false)
 	return true
@@ -288,17 +290,18 @@ func (l *Loop) drain(now clock.Time) bool {
 	return true
 }
 
-// run gives the baton up, runs the handler, and takes the baton back. False: somebody else leads now, and has been
-// left the answer.
-func (l *Loop) run(r *Request) bool {
+// run gives the baton up, runs the handler, and takes the baton back. It returns when the handler finished, and whether this goroutine
+// still leads; if not, the answer has been left to who does.
+func (l *Loop) run(r *Request) (finished clock.Time, leads bool) {
 	l.baton.Store(false)
 	l.arm()
 	r.Started = clock.Now()
 	r.Method.Run(r)
-	r.Finished = clock.Now()
+	finished = clock.Now()
+	r.Finished = finished
 	if l.baton.CompareAndSwap(false, true) {
-		l.d.Complete(r.Finished, r)
-		return true
+		l.d.Complete(finished, r)
+		return finished, true
 	}
 	for {
 		r.next = l.finished.Load()
@@ -307,7 +310,7 @@ func (l *Loop) run(r *Request) bool {
 		}
 	}
 	l.rouse()
-	return false
+	return finished, false
 }
 
 // flushIfDue kicks before a handler runs if enough answers wait, or one would wait too long. Answers never wait for company:
@@ -319,14 +322,15 @@ func (l *Loop) flushIfDue(now clock.Time) {
 	}
 }
 
-// yieldIfDue lets other goroutines run: at once those whose calls have ended, the rest every 50 us.
-func (l *Loop) yieldIfDue(now clock.Time) {
-	ended := l.d.stats.Ended()
+// yieldIfDue lets other goroutines run: at once those whose calls have ended, the rest every 50 us. It returns the time.
+func (l *Loop) yieldIfDue(now clock.Time) clock.Time {
+	ended := l.d.endedCount
 	if ended == l.ended && now.Sub(l.yielded) < yieldEvery {
-		return
+		return now
 	}
 	l.ended, l.yielded = ended, now
 	runtime.Gosched()
+	return clock.Now()
 }
 
 // idle spins, then blocks.
