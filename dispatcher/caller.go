@@ -169,11 +169,14 @@ func (s *Session) reset(d *Dispatcher) {
 	s.out.SetLimit(d.cfg.SlotsMax)
 }
 
-// Waiting is the number of calls that wait for a credit; Outstanding of those that wait for an answer; Unused of
-// credits not spent.
-func (s *Session) Waiting() int     { return s.waiting.Len() }
+// Waiting is the number of calls that wait for a credit.
+func (s *Session) Waiting() int { return s.waiting.Len() }
+
+// Outstanding is the number of calls that wait for an answer.
 func (s *Session) Outstanding() int { return s.out.Len() }
-func (s *Session) Unused() uint64   { return s.gate.Unused() }
+
+// Unused is the number of credits not spent.
+func (s *Session) Unused() uint64 { return s.gate.Unused() }
 
 // Credit is what the session knows of its limit: limit, next and sequence.
 func (s *Session) Credit() (limit, next uint64, seq uint32) {

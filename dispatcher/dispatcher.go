@@ -109,6 +109,7 @@ func (d *Dispatcher) Register(m *Method) error {
 // MethodCollisionError says that two method names have one 64-bit hash, or are the same.
 type MethodCollisionError struct{ Name, Other string }
 
+// Error says which, and what to do.
 func (e *MethodCollisionError) Error() string {
 	if e.Name == e.Other {
 		return "method " + e.Name + " is registered already"
