@@ -316,8 +316,8 @@ func (l *Loop) run(r *Request) (finished clock.Time, leads bool) {
 // flushIfDue kicks before a handler runs if enough answers wait, or one would wait too long. Answers never wait for company:
 // with nothing to run, they leave at once.
 func (l *Loop) flushIfDue(now clock.Time) {
-	n, since := l.d.Unsent()
-	if n >= answersPerKick || n > 0 && now.Sub(since)+l.d.ExpectedService() > answerHoldMax {
+	n, by := l.d.Unsent()
+	if n >= answersPerKick || n > 0 && now.Add(l.d.ExpectedService()) > by {
 		l.d.Flush(now)
 	}
 }

@@ -193,7 +193,7 @@ func (d *Dispatcher) arrive(c *session.Conn, peer *session.Peer, place credit.Se
 		d.turnAway(c, peer, place, r, wire.RejectExpired)
 	case method == nil:
 		d.turnAway(c, peer, place, r, wire.RejectUnknownMethod)
-	case deadline != 0 && deadline.Sub(d.now) <= method.service.Mean():
+	case deadline != 0 && deadline.Sub(d.now) <= d.needs(method):
 		method.service.Doubt()
 		d.turnAway(c, peer, place, r, wire.RejectExpired)
 	case !s.ledger.Admit(wait+d.queueDelay()) || s.queue.live >= s.QueueMax:
@@ -248,7 +248,7 @@ func (d *Dispatcher) reject(c *session.Conn, peer *session.Peer, place credit.Se
 	}
 	if o := d.room(c, m.Length()); o != nil {
 		o.buffer.Bytes = m.Append(o.buffer.Bytes)
-		d.answered()
+		d.answered(0)
 	}
 }
 
@@ -256,7 +256,7 @@ func (d *Dispatcher) busy(c *session.Conn, peer *session.Peer, r *wire.Request) 
 	m := wire.Busy{Session: peer.Handle, Number: r.Number, Slot: r.Slot}
 	if o := d.room(c, m.Length()); o != nil {
 		o.buffer.Bytes = m.Append(o.buffer.Bytes)
-		d.answered()
+		d.answered(0)
 	}
 }
 
@@ -271,7 +271,7 @@ func (d *Dispatcher) reply(c *session.Conn, peer *session.Peer, req *Request) {
 	}
 	if o := d.room(c, m.Length()); o != nil {
 		o.buffer.Bytes = m.Append(o.buffer.Bytes)
-		d.answered()
+		d.answered(req.Deadline)
 	}
 }
 

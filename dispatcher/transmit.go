@@ -59,8 +59,8 @@ func (d *Dispatcher) finish(c *session.Conn, o *outgoing) {
 	d.stats.PacketsSent++
 }
 
-// Unsent is the number of answers that wait in packets under construction, and the instant the first was put there.
-func (d *Dispatcher) Unsent() (count int, since clock.Time) { return d.unsent, d.unsentSince }
+// Unsent is the number of answers that wait in packets under construction, and the instant by which the first must leave.
+func (d *Dispatcher) Unsent() (count int, by clock.Time) { return d.unsent, d.unsentBy }
 
 // Flush finishes all packets under construction and kicks the port. The stamp of each packet is now.
 func (d *Dispatcher) Flush(now clock.Time) {
@@ -80,7 +80,7 @@ func (d *Dispatcher) Flush(now clock.Time) {
 		d.port.Kick()
 	}
 	d.dirty = d.dirty[:0]
-	d.unsent, d.raw, d.unsentSince = 0, 0, 0
+	d.unsent, d.raw, d.unsentBy = 0, 0, 0
 }
 
 // abandon drops the packet under construction of a connection that is removed.
@@ -92,11 +92,14 @@ func (d *Dispatcher) abandon(c *session.Conn) {
 	*o = outgoing{}
 }
 
-// answered counts an answer in a packet under construction.
-func (d *Dispatcher) answered() {
-	if d.unsent == 0 {
-		d.unsentSince = d.now
+// answered counts an answer in a packet under construction. It may be held back for a while, but not so long that its caller gives
+// up; zero = no deadline.
+func (d *Dispatcher) answered(deadline clock.Time) {
+	by := d.now.Add(answerHoldMax)
+	if deadline != 0 {
+		by = min(by, deadline.Add(-d.rtt.Smoothed()))
 	}
+	d.unsentBy = clock.Earliest(d.unsentBy, by)
 	d.unsent++
 }
 

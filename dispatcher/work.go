@@ -19,7 +19,7 @@ func (d *Dispatcher) Next(now clock.Time) *Request {
 		if req == nil {
 			return nil
 		}
-		if req.Deadline != 0 && req.Deadline.Sub(now) < req.Method.service.Mean() {
+		if req.Deadline != 0 && req.Deadline.Sub(now) < d.needs(req.Method) {
 			req.Method.service.Doubt()
 			d.expire(req)
 			continue
@@ -30,6 +30,10 @@ func (d *Dispatcher) Next(now clock.Time) *Request {
 	}
 	return nil
 }
+
+// needs is the least that must be left of a request's budget for its answer to be in time: its service, and its way back. The
+// round trip stands for the way back; what it is too long covers the client's own reception.
+func (d *Dispatcher) needs(m *Method) time.Duration { return m.service.Mean() + d.rtt.Smoothed() }
 
 // expire rejects a queued request whose budget no longer covers its expected service.
 func (d *Dispatcher) expire(req *Request) {
@@ -126,7 +130,7 @@ func (d *Dispatcher) creditUpdate(c *session.Conn, place credit.Session, limit u
 	m := wire.CreditUpdate{Session: d.server.peers.At(uint32(place)).Handle, Limit: wire.Number(limit), Seq: seq}
 	if o := d.room(c, m.Length()); o != nil {
 		o.buffer.Bytes = m.Append(o.buffer.Bytes)
-		d.answered()
+		d.answered(0)
 		d.stats.CreditUpdates++
 	}
 }
