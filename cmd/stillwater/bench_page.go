@@ -48,8 +48,8 @@ func benchVerdict(r *load.Result) string {
 	if len(r.Failures) > 0 {
 		return "This run is not to be believed: " + r.Failures[0]
 	}
-	return fmt.Sprintf("Of %.0f requests per second, %.0f were answered within %s; p99 latency %v, %.0f rejected per second.",
-		r.OfferedPerS, r.GoodputPerS, orNone(r.SLO), time.Duration(r.LatencyNsP99), r.RejectedPerS)
+	return fmt.Sprintf("Of %.0f requests per second, %.0f were answered within %s; p99 latency %s, %.0f rejected per second.",
+		r.OfferedPerS, r.GoodputPerS, orNone(r.SLO), us(r.LatencyNsP99), r.RejectedPerS)
 }
 
 func countsData(r *load.Result) report.DataTable {
@@ -109,7 +109,8 @@ func bucketCharts(r *load.Result) []report.LineChart {
 	}, {
 		Title:   "Share of the requests answered within the SLO",
 		Caption: "Higher is better.",
-		XLabel:  "time, s", YLabel: "answered within the SLO", YFormat: report.Percent, YMax: 1.05,
+		XLabel:  "time, s", YLabel: "answered within the SLO", YFormat: report.Percent,
+		YMin: 1e-9, YMax: 1.05, // from zero on: zero itself would let the data decide
 		Series: []report.Series{curve("share", load.Bucket.Share)},
 	}}
 }
