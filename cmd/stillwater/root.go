@@ -12,11 +12,13 @@ import (
 
 // commands are all commands: nouns read, verbs change state. A new one is a line here and a file of its name.
 var commands = []func(*cli) *cobra.Command{
+	newDemo,
 	newServe,
 	newCall,
 	newBench,
 	newXDP,
 	newVersion,
+	newLab,
 }
 
 // cli is one run of the program: its surroundings, the flags that every command has, and what happened so far.
