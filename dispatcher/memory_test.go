@@ -1,0 +1,172 @@
+package dispatcher
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stillwater-rpc/stillwater/credit"
+	"github.com/stillwater-rpc/stillwater/hw/clock"
+	"github.com/stillwater-rpc/stillwater/wire"
+)
+
+// wirePort is one end of a wire without delay: buffers are made once, so that what is allocated is the dispatchers' doing.
+type wirePort struct {
+	addr  wire.Addr
+	peer  *wirePort
+	free  [][]byte
+	ready []Datagram // on their way to us
+	taken [][]byte   // handed out by the last Receive
+	now   clock.Time
+}
+
+func newWire(buffers int) (a, b *wirePort) {
+	a = &wirePort{addr: wire.Addr{IP: [16]byte{15: 1}, Port: 1}}
+	b = &wirePort{addr: wire.Addr{IP: [16]byte{15: 2}, Port: 2}}
+	a.peer, b.peer = b, a
+	for _, p := range []*wirePort{a, b} {
+		for range buffers {
+			p.free = append(p.free, make([]byte, 0, testPayloadMax))
+		}
+	}
+	return a, b
+}
+
+func (p *wirePort) Receive(_ clock.Time, batch []Datagram) int {
+	p.peer.free = append(p.peer.free, p.taken...)
+	p.taken = p.taken[:0]
+	n := copy(batch, p.ready)
+	for _, d := range p.ready[:n] {
+		p.taken = append(p.taken, d.Payload)
+	}
+	p.ready = p.ready[:copy(p.ready, p.ready[n:])]
+	return n
+}
+func (p *wirePort) Lend() (Buffer, bool) {
+	if len(p.free) == 0 {
+		return Buffer{}, false
+	}
+	b := p.free[len(p.free)-1]
+	p.free = p.free[:len(p.free)-1]
+	return Buffer{Bytes: b[:0]}, true
+}
+func (p *wirePort) Send(b Buffer, _ wire.Addr) {
+	p.peer.ready = append(p.peer.ready, Datagram{Payload: b.Bytes, From: p.addr, Arrival: p.now})
+}
+func (p *wirePort) Drop(b Buffer)                 { p.free = append(p.free, b.Bytes) }
+func (p *wirePort) Kick()                         {}
+func (p *wirePort) Outstanding() int              { return 0 }
+func (p *wirePort) Wait(time.Duration, int) error { return nil }
+func (p *wirePort) LocalAddr() wire.Addr          { return p.addr }
+func (p *wirePort) PayloadMax() int               { return testPayloadMax }
+func (p *wirePort) Name() string                  { return "wire" }
+func (p *wirePort) Stats() PortStats              { return PortStats{} }
+func (p *wirePort) Close() error                  { return nil }
+
+// memoryPair is a server and a client on one wire, with calls that are submitted again as soon as they end.
+type memoryPair struct {
+	server, client *Dispatcher
+	ports          [2]*wirePort
+	now            clock.Time
+	ended          int
+	outcomes       [outcomeMax]int
+}
+
+func newMemoryPair(t testing.TB, sessions, outstanding int) *memoryPair {
+	a, b := newWire(256)
+	m := &memoryPair{ports: [2]*wirePort{a, b}, now: 1_000_000_000}
+	m.server = New(Config{TrustedNetwork: true, Epoch: 1}, a)
+	m.server.Serve(ServeConfig{
+		Credit:      credit.NewLedger(credit.Config{}, credit.NewBreakwater(credit.BreakwaterConfig{Workers: 16})),
+		TargetDelay: 80 * time.Microsecond, DropThreshold: 160 * time.Microsecond, Workers: 16, Parallel: 16,
+	})
+	echo := &Method{Name: "echo", ID: wire.MethodOf("echo"), Run: func(r *Request) { r.Reply = append(r.Reply, r.Payload...) }}
+	if err := m.server.Register(echo); err != nil {
+		t.Fatal(err)
+	}
+	m.client = New(Config{Epoch: 2}, b)
+	payload := make([]byte, 64)
+	for range sessions {
+		s, err := m.client.Open(m.now, a.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range outstanding {
+			c := &Call{Session: s, Method: echo.ID, Payload: payload, Deadline: m.now.Add(time.Second)}
+			c.Done = func(c *Call) {
+				m.ended++
+				m.outcomes[c.Outcome]++
+				c.Reply, c.Deadline = c.Reply[:0], m.now.Add(time.Second)
+				m.client.Submit(m.now, c)
+			}
+			m.client.Submit(m.now, c)
+		}
+	}
+	return m
+}
+
+// turn is one turn of both ends, a microsecond after the last.
+func (m *memoryPair) turn() {
+	m.now += 1000
+	m.ports[0].now, m.ports[1].now = m.now, m.now
+	m.client.Tick(m.now)
+	m.client.Flush(m.now)
+	for m.server.Receive(m.now) > 0 {
+	}
+	m.server.Tick(m.now)
+	for r := m.server.Next(m.now); r != nil; r = m.server.Next(m.now) {
+		r.Started = m.now
+		r.Method.Run(r)
+		r.Finished = m.now + 500
+		m.server.Complete(m.now, r)
+	}
+	m.server.Flush(m.now)
+	for m.client.Receive(m.now) > 0 {
+	}
+}
+
+// From the client's call to its answer, through both dispatchers, nothing is allocated.
+func TestCallsAllocateNothing(t *testing.T) {
+	m := newMemoryPair(t, 10, 4)
+	for range 20_000 {
+		m.turn()
+	}
+	before := m.ended
+	const turns = 5000
+	allocs := testing.AllocsPerRun(turns, m.turn)
+	calls := m.ended - before
+	t.Logf("%d calls in %d turns, outcomes %v", calls, turns, m.outcomes)
+	if allocs != 0 {
+		t.Errorf("%v allocations a turn", allocs)
+	}
+	if calls < 5*turns || m.outcomes[OutcomeOK] != m.ended {
+		t.Errorf("%d calls, %d ok of %d", calls, m.outcomes[OutcomeOK], m.ended)
+	}
+	for _, d := range []*Dispatcher{m.server, m.client} {
+		if err := d.Audit(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// BenchmarkCalls is the work of both ends together for one call, without kernel, NIC, handler or scheduler.
+func BenchmarkCalls(b *testing.B) {
+	for _, x := range []struct {
+		name                  string
+		sessions, outstanding int
+	}{{"1session1", 1, 1}, {"1session16", 1, 16}, {"100sessions4", 100, 4}} {
+		b.Run(x.name, func(b *testing.B) {
+			m := newMemoryPair(b, x.sessions, x.outstanding)
+			for range 2000 {
+				m.turn()
+			}
+			b.ReportAllocs()
+			b.ResetTimer()
+			for until := m.ended + b.N; m.ended < until; {
+				m.turn()
+			}
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N), "ns/call")
+		})
+	}
+}
