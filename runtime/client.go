@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,9 +17,12 @@ import (
 
 // ClientConfig configures a client. The zero value opens kernel UDP on a free port.
 type ClientConfig struct {
-	// Endpoint is a port that exists already, for example a server's; the client does not close it.
-	Endpoint *Endpoint
-	EndpointConfig
+	// Interface has the client use AF_XDP on it; it goes before the one in Endpoint. "" = kernel UDP.
+	Interface string
+	// Endpoint is all else about the port that the client opens.
+	Endpoint EndpointConfig
+	// Shared is a port that exists already, for example a server's, to be used instead of opening one; the client does not close it.
+	Shared *Endpoint
 }
 
 // Client is a session with one server, on an endpoint of its own or a shared one.
@@ -27,15 +31,22 @@ type Client struct {
 	owns bool
 }
 
+// endpoint is the configuration of the port, with the short form put in.
+func (c *ClientConfig) endpoint() EndpointConfig {
+	e := c.Endpoint
+	e.Interface = cmp.Or(c.Interface, e.Interface)
+	return e
+}
+
 // Dial opens a client. Nothing is sent before the first call, so a server that is not there shows at that call. The name is looked up at once.
 func Dial(ctx context.Context, address string, cfg ClientConfig) (*Client, error) {
 	to, err := lookup(ctx, address)
 	if err != nil {
 		return nil, fmt.Errorf("dialing %s: %w", address, err)
 	}
-	c := &Client{Session: Session{ep: cfg.Endpoint, to: to}}
+	c := &Client{Session: Session{ep: cfg.Shared, to: to}}
 	if c.ep == nil {
-		if c.ep, err = Open(cfg.EndpointConfig); err != nil {
+		if c.ep, err = Open(cfg.endpoint()); err != nil {
 			return nil, fmt.Errorf("dialing %s: %w", address, err)
 		}
 		c.owns = true

@@ -13,7 +13,7 @@ import (
 // TestDeadlineIsTyped calls where nobody answers. The context's timer and the loop's are set to the same instant; whichever
 // is first, the caller learns whether the request was sent.
 func TestDeadlineIsTyped(t *testing.T) {
-	cli, err := sw.Dial(t.Context(), "127.0.0.1:9", sw.ClientConfig{EndpointConfig: sw.EndpointConfig{
+	cli, err := sw.Dial(t.Context(), "127.0.0.1:9", sw.ClientConfig{Endpoint: sw.EndpointConfig{
 		Address: netip.MustParseAddr("127.0.0.1"),
 	}})
 	if err != nil {

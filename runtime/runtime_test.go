@@ -49,7 +49,7 @@ func places(t *testing.T) []place {
 // start runs a server with the handlers, and dials it.
 func start(t *testing.T, p place, cfg sw.ServerConfig, handlers map[string]sw.Handler) (*sw.Server, *sw.Client) {
 	t.Helper()
-	cfg.EndpointConfig = p.server
+	cfg.Endpoint = p.server
 	var srv *sw.Server
 	var cli *sw.Client
 	if err := p.onServer(func() (err error) { srv, err = sw.NewServer(cfg); return err }); err != nil {
@@ -70,7 +70,7 @@ func start(t *testing.T, p place, cfg sw.ServerConfig, handlers map[string]sw.Ha
 		}
 	})
 	err := p.onClient(func() (err error) {
-		cli, err = sw.Dial(context.Background(), srv.Addr(), sw.ClientConfig{EndpointConfig: p.client})
+		cli, err = sw.Dial(context.Background(), srv.Addr(), sw.ClientConfig{Endpoint: p.client})
 		return err
 	})
 	if err != nil {

@@ -1,10 +1,12 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -57,12 +59,16 @@ func (c Control) String() string {
 	return "credits"
 }
 
-// ServerConfig configures a server. Only an endpoint, an interface or a port must be given.
+// ServerConfig configures a server. The zero value serves over kernel UDP on a free port.
 type ServerConfig struct {
-	// Endpoint serves on a port that exists already, for example that of a client; the server does not close it. The next
-	// fields are then not looked at.
-	Endpoint *Endpoint
-	EndpointConfig
+	// Interface, Address and Port say where to serve; they go before those in Endpoint. See EndpointConfig.
+	Interface string
+	Address   netip.Addr
+	Port      uint16
+	// Endpoint is all else about the port that the server opens.
+	Endpoint EndpointConfig
+	// Shared serves on a port that exists already, for example that of a client, instead of opening one; the server does not close it.
+	Shared *Endpoint
 
 	// SLO is the latency that callers are promised, from which the control steers its queueing delay: target 0.4 of it,
 	// rejection from 0.8 of it (the paper's settings). 0 = 200 us.
@@ -97,11 +103,22 @@ const (
 	thresholdShare      = 0.8 // twice the target
 )
 
+// endpoint is the configuration of the port, with the short forms put in.
+func (c *ServerConfig) endpoint() EndpointConfig {
+	e := c.Endpoint
+	e.Interface = cmp.Or(c.Interface, e.Interface)
+	e.Port = cmp.Or(c.Port, e.Port)
+	if c.Address.IsValid() {
+		e.Address = c.Address
+	}
+	return e
+}
+
 // NewServer opens the port and makes it ready. Requests are answered from Serve on; those that come earlier wait, or are retransmitted.
 func NewServer(cfg ServerConfig) (*Server, error) {
-	s := &Server{cfg: cfg, ep: cfg.Endpoint}
+	s := &Server{cfg: cfg, ep: cfg.Shared}
 	if s.ep == nil {
-		ep, err := Open(cfg.EndpointConfig)
+		ep, err := Open(cfg.endpoint())
 		if err != nil {
 			return nil, err
 		}

@@ -95,7 +95,7 @@ func (c *cli) dial(f *endpointFlags, server string) (*sw.Client, func() error, e
 	if err != nil {
 		return nil, nil, err
 	}
-	client, err := sw.Dial(c.ctx, address, sw.ClientConfig{Endpoint: ep})
+	client, err := sw.Dial(c.ctx, address, sw.ClientConfig{Shared: ep})
 	if err != nil {
 		return nil, nil, errors.Join(err, ep.Close())
 	}

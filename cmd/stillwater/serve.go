@@ -118,7 +118,7 @@ func serve(c *cli, f *serveFlags) (err error) {
 		}
 		err = errors.Join(err, ep.Close())
 	}()
-	f.server.Endpoint = ep // and not the server's own, so that the counters can still be read after the drain
+	f.server.Shared = ep // and not the server's own, so that the counters can still be read after the drain
 	srv, err := sw.NewServer(f.server)
 	if err != nil {
 		return err
