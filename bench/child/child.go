@@ -117,7 +117,7 @@ func (s *serverChild) serve(r ServeRequest) (any, error) {
 		return nil, err
 	}
 	srv, err := sw.NewServer(sw.ServerConfig{
-		EndpointConfig: s.endpoint(serverPort, r.Transport), SLO: r.SLO, Control: r.Control, NoFloor: r.NoFloor,
+		Endpoint: s.endpoint(serverPort, r.Transport), SLO: r.SLO, Control: r.Control, NoFloor: r.NoFloor,
 	})
 	if err != nil {
 		return nil, err
@@ -200,7 +200,7 @@ func (c *clientChild) dial(r DialRequest) (any, error) {
 	if _, err := netip.ParseAddrPort(r.Address); err != nil {
 		return nil, err
 	}
-	client, err := sw.Dial(context.Background(), r.Address, sw.ClientConfig{EndpointConfig: c.endpoint(0, r.Transport)})
+	client, err := sw.Dial(context.Background(), r.Address, sw.ClientConfig{Endpoint: c.endpoint(0, r.Transport)})
 	if err != nil {
 		return nil, err
 	}
