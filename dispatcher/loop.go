@@ -172,29 +172,29 @@ func (l *Loop) signal() {
 // worker is one goroutine: follower until it finds the baton free, leader until it loses it.
 func (l *Loop) worker() {
 	defer l.gone.Done()
+	wake := make(chan struct{}, 1) // for life: one more of them for each time it parks would be garbage on the request path
 	for {
 		// From here on a leader that is about to run a handler wakes another follower; so the baton is looked at after this store.
 		l.armed.Store(false)
 		if l.baton.CompareAndSwap(false, true) && l.lead() {
 			return
 		}
-		if !l.park() {
+		if !l.park(wake) {
 			return
 		}
 	}
 }
 
-// park waits until a leader needs a follower; false when the loop ends.
-func (l *Loop) park() bool {
-	ch := make(chan struct{}, 1)
+// park waits until a leader needs a follower; false when the loop ends. Who takes the channel off the list sends to it once, or closes it.
+func (l *Loop) park(wake chan struct{}) bool {
 	l.mu.Lock()
 	if l.stopping.Load() {
 		l.mu.Unlock()
 		return false
 	}
-	l.parked = append(l.parked, ch)
+	l.parked = append(l.parked, wake)
 	l.mu.Unlock()
-	_, ok := <-ch
+	_, ok := <-wake
 	return ok
 }
 
