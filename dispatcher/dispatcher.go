@@ -53,7 +53,6 @@ type server struct {
 	stalled   time.Duration // how long before the last batch nobody touched the dispatcher
 	service   client.Learnt // over all methods
 	draining  bool
-	recycle   func(*Request)
 }
 
 // slotTable is the at-most-once table of one session that is not idle.
@@ -75,7 +74,6 @@ func New(cfg Config, port Port) *Dispatcher {
 		},
 		caller: newCaller(),
 	}
-	d.server.recycle = d.recycle
 	d.server.pool.keep = 2 * port.PayloadMax()
 	return d
 }

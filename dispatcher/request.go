@@ -9,7 +9,7 @@ import (
 	"github.com/stillwater-rpc/stillwater/wire/session"
 )
 
-// Request is one request at the server, from its admission until its slot is used again: it is the response cache as well. Between
+// Request is one request at the server, from its admission until it is answered. Between
 // [Dispatcher.Next] and [Dispatcher.Complete] it belongs to the worker that runs it, at all other times to the dispatcher.
 type Request struct {
 	Method   *Method
@@ -36,11 +36,10 @@ type Request struct {
 type requestState uint8
 
 const (
-	requestFree     requestState = iota
-	requestQueued                // in the request queue
-	requestRunning               // with a worker
-	requestAnswered              // kept as the slot's response cache
-	requestOrphan                // with a worker, and nobody waits for it any more
+	requestFree    requestState = iota
+	requestQueued               // in the request queue
+	requestRunning              // with a worker
+	requestOrphan               // with a worker, and nobody waits for it any more
 )
 
 // Number is the request's running number in its session.
@@ -83,7 +82,7 @@ func (p *requestPool) put(r *Request) {
 	if p.count >= freeRequestsMax {
 		return
 	}
-	*r = Request{Payload: r.Payload[:0], Reply: r.Reply[:0], Shell: r.Shell, next: p.free}
+	r.next = p.free // all else is written when it is used again
 	p.free = r
 	p.count++
 }

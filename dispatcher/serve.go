@@ -59,11 +59,11 @@ func (d *Dispatcher) request(c *session.Conn, in inbound, r *wire.Request) {
 		d.turnDown(c, peer, place, r, wire.RejectNoSlot)
 		return
 	}
-	state, req, reason := session.Fresh, (*Request)(nil), wire.RejectReason(0)
+	state, reason := session.Fresh, wire.RejectReason(0)
 	table := d.tableOf(peer)
 	if table != nil {
 		table.heard = d.now
-		state, req, reason = table.Lookup(r.Number, r.Slot)
+		state, _, reason = table.Lookup(r.Number, r.Slot)
 	}
 	if state == session.Fresh && r.Number < peer.Floor {
 		state = session.Stale
@@ -76,7 +76,7 @@ func (d *Dispatcher) request(c *session.Conn, in inbound, r *wire.Request) {
 		d.busy(c, peer, r)
 	case session.Answered:
 		d.stats.Duplicates++
-		d.reply(c, peer, req)
+		d.replyAgain(c, place, table.Kept(r.Slot))
 	case session.Rejected:
 		d.stats.Duplicates++
 		d.reject(c, peer, place, r.Number, r.Slot, reason)
@@ -204,7 +204,7 @@ func (d *Dispatcher) arrive(c *session.Conn, peer *session.Peer, place credit.Se
 		req.session, req.serial = place, s.peers.Serial(uint32(place))
 		req.number, req.slot, req.state = r.Number, r.Slot, requestQueued
 		req.arrival, req.enqueued = in.arrival, d.now
-		req.Payload = append(req.Payload[:0], r.Payload...)
+		req.Payload, req.Reply, req.Status = append(req.Payload[:0], r.Payload...), req.Reply[:0], wire.StatusOK
 		d.replaced(d.tableFor(peer, place).Begin(r.Number, r.Slot, req))
 		s.queue.push(req)
 		d.stats.Admitted++
@@ -260,8 +260,8 @@ func (d *Dispatcher) busy(c *session.Conn, peer *session.Peer, r *wire.Request) 
 	}
 }
 
-// reply sends the answer that a request object keeps, with today's limit.
-func (d *Dispatcher) reply(c *session.Conn, peer *session.Peer, req *Request) {
+// reply sends a request's answer, and keeps a copy for a client that asks again.
+func (d *Dispatcher) reply(c *session.Conn, peer *session.Peer, req *Request, kept *[]byte) {
 	limit, seq := d.server.ledger.Limit(req.session)
 	packetQueue, requestQueue := req.Waited()
 	m := wire.Reply{
@@ -269,20 +269,30 @@ func (d *Dispatcher) reply(c *session.Conn, peer *session.Peer, req *Request) {
 		PacketQueue: packetQueue, RequestQueue: requestQueue, Service: req.Finished.Sub(req.Started),
 		Payload: req.Reply,
 	}
-	if o := d.room(c, m.Length()); o != nil {
-		o.buffer.Bytes = m.Append(o.buffer.Bytes)
-		d.answered(req.Deadline)
+	*kept = m.Append((*kept)[:0])
+	d.sendReply(c, *kept, req.Deadline)
+}
+
+// replyAgain sends a kept answer with today's limit.
+func (d *Dispatcher) replyAgain(c *session.Conn, place credit.Session, kept []byte) {
+	limit, seq := d.server.ledger.Limit(place)
+	wire.SetReplyLimit(kept, wire.Number(limit), seq)
+	d.sendReply(c, kept, 0)
+}
+
+func (d *Dispatcher) sendReply(c *session.Conn, message []byte, deadline clock.Time) {
+	if o := d.room(c, len(message)); o != nil {
+		o.buffer.Bytes = append(o.buffer.Bytes, message...)
+		d.answered(deadline)
 	}
 }
 
-// replaced deals with the request that a newer one pushed off its slot.
+// replaced deals with the pending request that a newer one pushed off its slot.
 func (d *Dispatcher) replaced(before *Request) {
 	if before == nil {
 		return
 	}
 	switch before.state {
-	case requestAnswered:
-		d.recycle(before)
 	case requestQueued: // its client gave it up: answered, unstarted
 		d.server.ledger.Answer(d.now, before.session, credit.Cancelled)
 		d.unqueue(before)

@@ -77,7 +77,11 @@ func (d *Dispatcher) Complete(now clock.Time, req *Request) {
 	limit, seq := s.ledger.Answer(now, place, kind)
 	peer, c := s.peers.At(uint32(place)), d.connOf(place)
 	table := d.tableOf(peer)
-	if req.state == requestOrphan || table == nil || !table.Answer(req.number, req.slot) {
+	var kept *[]byte
+	if req.state != requestOrphan && table != nil {
+		kept = table.Answer(req.number, req.slot)
+	}
+	if kept == nil {
 		d.recycle(req)
 		if seq != before { // no answer tells it
 			d.creditUpdate(c, place, limit, seq)
@@ -85,8 +89,8 @@ func (d *Dispatcher) Complete(now clock.Time, req *Request) {
 		return
 	}
 	table.heard = now // the reply is kept for one packet life, however long the handler took
-	req.state = requestAnswered
-	d.reply(c, peer, req)
+	d.reply(c, peer, req, kept)
+	d.recycle(req)
 }
 
 // ReplyMax is the largest payload of a reply in bytes.
@@ -243,9 +247,9 @@ func (d *Dispatcher) tableFor(peer *session.Peer, place credit.Session) *slotTab
 	return t
 }
 
-// dropTable frees a table: the objects of its answered requests are recycled, and the session remembers one number.
+// dropTable frees a table with the answers it keeps: the session remembers one number.
 func (d *Dispatcher) dropTable(peer *session.Peer, t *slotTable) {
-	peer.Floor = max(peer.Floor, t.Release(d.server.recycle))
+	peer.Floor = max(peer.Floor, t.Next())
 	index := peer.Slots
 	peer.Slots, t.place = 0, 0
 	if len(d.server.spare) < freeRequestsMax {
@@ -266,9 +270,7 @@ func (d *Dispatcher) sweepTables() {
 		if t == nil || t.place == 0 || d.now.Sub(t.heard) < d.cfg.PacketLifetime {
 			continue
 		}
-		pending := false
-		t.Each(func(*Request) { pending = true })
-		if !pending {
+		if t.Live() == 0 {
 			d.dropTable(s.peers.At(uint32(t.place)), t)
 		}
 	}

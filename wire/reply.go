@@ -43,6 +43,13 @@ type Reply struct {
 // Length is the size of the message.
 func (r *Reply) Length() int { return ReplyBytes + len(r.Payload) }
 
+// SetReplyLimit writes another limit into an encoded reply, which is sent again: limits change, answers do not.
+func SetReplyLimit(raw []byte, limit Number, seq uint32) {
+	_ = raw[ReplyBytes-1]
+	binary.BigEndian.PutUint64(raw[16:], uint64(limit))
+	binary.BigEndian.PutUint32(raw[24:], seq)
+}
+
 // Append appends the message to b. The caller has compared Length with [Room].
 func (r *Reply) Append(b []byte) []byte {
 	b, m := appendMessage(b, TypeReply, 0, r.Length(), r.Session)

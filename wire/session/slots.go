@@ -17,21 +17,24 @@ const (
 // slotsMin is the smallest table: most sessions have a few requests outstanding.
 const slotsMin = 4
 
-// Slots decides at most once for the active slots of one session. A slot keeps one request: the highest number
-// seen on it, pending or answered. R is the owner's request object.
+// Slots decides at most once for the active slots of one session. A slot keeps the highest number seen on it: the request object while
+// it is pending, a copy of the answer afterwards (the response cache). R is the owner's request object. The object itself is
+// not kept with the answer: a few objects that are always in the CPU's cache serve all sessions, and an idle slot costs what its answer
+// is long.
 type Slots[R any] struct {
 	entries []slot[R]
-	live    int // slots that hold a request object
+	live    int // slots that are pending
 }
 
 type slot[R any] struct {
 	next   wire.Number // numbers below it were seen on this slot
 	state  State
 	reason wire.RejectReason
-	req    *R
+	req    *R     // while pending
+	reply  []byte // once answered; its memory is used again
 }
 
-// Lookup says what is known of number n on the slot, with the request object if there is one.
+// Lookup says what is known of number n on the slot, with the request object if it is pending.
 func (t *Slots[R]) Lookup(n wire.Number, s wire.Slot) (State, *R, wire.RejectReason) {
 	if int(s) >= len(t.entries) {
 		return Fresh, nil, 0
@@ -47,7 +50,7 @@ func (t *Slots[R]) Lookup(n wire.Number, s wire.Slot) (State, *R, wire.RejectRea
 	}
 }
 
-// Begin puts a fresh request on the slot. What was there before comes back: its client has given it up, or has its answer.
+// Begin puts a fresh request on the slot. One that was pending there comes back: its client has given it up.
 func (t *Slots[R]) Begin(n wire.Number, s wire.Slot, req *R) (before *R) {
 	before = t.set(n, s, Pending, 0, req)
 	return before
@@ -68,35 +71,32 @@ func (t *Slots[R]) set(n wire.Number, s wire.Slot, state State, reason wire.Reje
 	if req != nil {
 		t.live++
 	}
-	*e = slot[R]{next: n + 1, state: state, reason: reason, req: req}
+	*e = slot[R]{next: n + 1, state: state, reason: reason, req: req, reply: e.reply[:0]}
 	return before
 }
 
-// Answer records that number n is answered, and reports whether the slot still waits for it: if not, a newer request has taken
-// the slot, and the answer is of no interest to anybody.
-func (t *Slots[R]) Answer(n wire.Number, s wire.Slot) bool {
+// Answer records that number n is answered, and returns where the answer is to be kept, empty. Nil: the slot does not wait for it any
+// more, since a newer request has taken it, and the answer is of no interest to anybody.
+func (t *Slots[R]) Answer(n wire.Number, s wire.Slot) (reply *[]byte) {
 	if int(s) >= len(t.entries) {
-		return false
+		return nil
 	}
 	e := &t.entries[s]
 	if e.next != n+1 || e.state != Pending {
-		return false
+		return nil
 	}
-	e.state = Answered
-	return true
+	e.state, e.req = Answered, nil
+	t.live--
+	return &e.reply
 }
 
-// Release takes the request objects off all slots that are not pending, hands each to free, and returns the highest number seen,
-// plus one. Pending ones stay.
-func (t *Slots[R]) Release(free func(*R)) (next wire.Number) {
+// Kept is the answer on a slot whose state is Answered.
+func (t *Slots[R]) Kept(s wire.Slot) []byte { return t.entries[s].reply }
+
+// Next is the highest number seen on any slot, plus one.
+func (t *Slots[R]) Next() (next wire.Number) {
 	for i := range t.entries {
-		e := &t.entries[i]
-		next = max(next, e.next)
-		if e.req != nil && e.state == Answered {
-			free(e.req)
-			e.req, e.state = nil, Stale
-			t.live--
-		}
+		next = max(next, t.entries[i].next)
 	}
 	return next
 }
@@ -110,10 +110,10 @@ func (t *Slots[R]) Each(f func(*R)) {
 	}
 }
 
-// Live is the number of slots that hold a request object.
+// Live is the number of slots that are pending.
 func (t *Slots[R]) Live() int { return t.live }
 
-// Clear makes the table ready for another session; its memory is kept.
+// Clear makes the table ready for another session. Its own memory is kept, that of the answers is not.
 func (t *Slots[R]) Clear() {
 	clear(t.entries)
 	t.entries = t.entries[:0]
