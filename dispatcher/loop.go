@@ -29,6 +29,8 @@ const (
 	yieldEvery  = 50 * time.Microsecond // other goroutines wait no longer for a busy loop
 	yieldEmpty  = 64                    // empty polls between two yields
 	waitMax     = 100 * time.Millisecond
+	// A link that is down keeps packets on the TX ring for as long as it is down: they are kicked again so often.
+	waitOutstanding = time.Millisecond
 	// A kick costs about 1 us of system call, so four answers share one. Holding an answer back for longer than
 	// answerHoldMax costs its client more than the kick costs us.
 	answersPerKick = 4
@@ -60,8 +62,10 @@ type Loop struct {
 	parked  []chan struct{}
 	workers int // goroutines
 	limit   int
-	stopped bool // no goroutine is left; the dispatcher belongs to whoever holds mu
-	gone    sync.WaitGroup
+	stopped bool          // nobody leads any more; the dispatcher belongs to whoever holds mu
+	empty   chan struct{} // no goroutine is left
+	stop    sync.Once
+	err     error // of Stop
 
 	// of the leader
 	yielded    clock.Time
@@ -79,14 +83,16 @@ func NewLoop(cfg LoopConfig, d *Dispatcher, port Port) (*Loop, error) {
 	if cfg.Spin == 0 {
 		cfg.Spin = spinDefault
 	}
-	return &Loop{d: d, port: port, spin: cfg.Spin, wake: wake, limit: 1}, nil
+	return &Loop{d: d, port: port, spin: cfg.Spin, wake: wake, limit: 1, empty: make(chan struct{}, 1)}, nil
 }
 
 // Start makes the first goroutine.
 func (l *Loop) Start() {
 	l.mu.Lock()
-	l.spawn()
-	l.mu.Unlock()
+	defer l.mu.Unlock()
+	if !l.stopping.Load() {
+		l.spawn()
+	}
 }
 
 // SetWorkers bounds the goroutines: as many handlers may be in service, and one more polls.
@@ -96,24 +102,46 @@ func (l *Loop) SetWorkers(handlers int) {
 	l.mu.Unlock()
 }
 
-// Stop ends the loop, waits for its goroutines, including handlers that run, and leaves the dispatcher to the caller.
-func (l *Loop) Stop() {
-	if l.stopping.Swap(true) {
-		return
+// Stop ends the loop and closes its port. Handlers in service get as long as patience to return; what those answer that do is
+// sent, what others answer goes nowhere. Only the first call does anything, and all return its result when it is done.
+func (l *Loop) Stop(patience time.Duration) error {
+	l.stop.Do(func() {
+		l.stopping.Store(true)
+		l.signal()
+		l.mu.Lock()
+		for _, wake := range l.parked {
+			close(wake)
+		}
+		l.parked = nil
+		l.tellEmpty()
+		l.mu.Unlock()
+		select {
+		case <-l.empty:
+		case <-time.After(patience):
+		}
+		for !l.baton.CompareAndSwap(false, true) { // for good: a handler that returns from here on finds it taken
+			runtime.Gosched()
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		now := clock.Now()
+		l.drain(now)
+		l.d.Flush(now)
+		l.stopped = true
+		unix.Close(l.wake)
+		l.err = l.port.Close()
+	})
+	return l.err
+}
+
+// tellEmpty tells Stop that no goroutine is left, if that is so.
+func (l *Loop) tellEmpty() {
+	if l.workers == 0 && l.stopping.Load() {
+		select {
+		case l.empty <- struct{}{}:
+		default: // told already
+		}
 	}
-	l.signal()
-	l.mu.Lock()
-	for _, ch := range l.parked {
-		close(ch)
-	}
-	l.parked = nil
-	l.mu.Unlock()
-	l.gone.Wait()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.stopped = true
-	l.drain(clock.Now())
-	unix.Close(l.wake)
 }
 
 // Post hands a task to the loop, from any goroutine. It reports false when the loop has stopped; the task will not run then.
@@ -134,7 +162,7 @@ func (l *Loop) Post(t *Task) bool {
 	return true
 }
 
-// drainLate runs a task that was posted while the loop stopped, when nobody else will.
+// drainLate runs a task that was posted while the loop stopped, when nobody else will. The port is closed then.
 func (l *Loop) drainLate() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -164,14 +192,21 @@ func (l *Loop) rouse() {
 	}
 }
 
+// signal makes the eventfd readable. Whoever found the leader asleep may come here after Stop, when the descriptor's number may be
+// another file's.
 func (l *Loop) signal() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.stopped {
+		return
+	}
 	one := [8]byte{0: 1}
 	_, _ = unix.Write(l.wake, one[:]) // EAGAIN: the counter is full, so the reader wakes anyway
 }
 
 // worker is one goroutine: follower until it finds the baton free, leader until it loses it.
 func (l *Loop) worker() {
-	defer l.gone.Done()
+	defer l.leave()
 	wake := make(chan struct{}, 1) // for life: one more of them for each time it parks would be garbage on the request path
 	for {
 		// From here on a leader that is about to run a handler wakes another follower; so the baton is looked at after this store.
@@ -191,6 +226,10 @@ func (l *Loop) park(wake chan struct{}) bool {
 	if l.stopping.Load() {
 		l.mu.Unlock()
 		return false
+	}
+	if !l.baton.Load() { // given up since this goroutine looked, by a leader that found nobody here to wake
+		l.mu.Unlock()
+		return true
 	}
 	l.parked = append(l.parked, wake)
 	l.mu.Unlock()
@@ -213,13 +252,23 @@ func (l *Loop) arm() {
 	}
 	if l.workers < l.limit && !l.stopping.Load() {
 		l.spawn()
+		return
 	}
+	// There are more goroutines than handlers in service, so one is on its way to park, and finds the baton free before it does.
+	l.armed.Store(false)
 }
 
 func (l *Loop) spawn() {
 	l.workers++
-	l.gone.Add(1)
 	go l.worker()
+}
+
+// leave is the end of a worker, also of one whose handler ended its goroutine.
+func (l *Loop) leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.workers--
+	l.tellEmpty()
 }
 
 // lead polls and runs handlers with the baton. It returns true when the loop ends, and false when the baton was lost.
@@ -295,14 +344,32 @@ func (l *Loop) drain(now clock.Time) bool {
 func (l *Loop) run(r *Request) (finished clock.Time, leads bool) {
 	l.baton.Store(false)
 	l.arm()
-	r.Started = clock.Now()
-	r.Method.Run(r)
-	finished = clock.Now()
-	r.Finished = finished
+	l.handle(r)
+	finished = r.Finished
 	if l.baton.CompareAndSwap(false, true) {
 		l.d.Complete(finished, r)
 		return finished, true
 	}
+	l.hand(r)
+	return finished, false
+}
+
+// handle runs the handler.
+func (l *Loop) handle(r *Request) {
+	returned := false
+	defer func() {
+		r.Finished = clock.Now()
+		if !returned { // it ended its goroutine (runtime.Goexit), which is no reason for its request to hang
+			l.hand(r)
+		}
+	}()
+	r.Started = clock.Now()
+	r.Method.Run(r)
+	returned = true
+}
+
+// hand leaves an answer to whoever leads.
+func (l *Loop) hand(r *Request) {
 	for {
 		r.next = l.finished.Load()
 		if l.finished.CompareAndSwap(r.next, r) {
@@ -310,7 +377,6 @@ func (l *Loop) run(r *Request) (finished clock.Time, leads bool) {
 		}
 	}
 	l.rouse()
-	return finished, false
 }
 
 // flushIfDue kicks before a handler runs if enough answers wait, or one would wait too long. Answers never wait for company:
@@ -342,10 +408,13 @@ func (l *Loop) idle(now clock.Time) {
 		l.yielded = now
 		runtime.Gosched()
 	}
-	if l.spin < 0 || now.Sub(l.idleSince) < l.spin || l.port.Outstanding() > 0 {
+	if l.spin < 0 || now.Sub(l.idleSince) < l.spin {
 		return
 	}
 	timeout := waitMax
+	if l.port.Outstanding() > 0 {
+		timeout = waitOutstanding
+	}
 	if at := l.d.Deadline(); at != 0 {
 		timeout = min(timeout, at.Sub(now))
 	}

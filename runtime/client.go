@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/dispatcher"
@@ -40,6 +39,9 @@ func (c *ClientConfig) endpoint() EndpointConfig {
 
 // Dial opens a client. Nothing is sent before the first call, so a server that is not there shows at that call. The name is looked up at once.
 func Dial(ctx context.Context, address string, cfg ClientConfig) (*Client, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("dialing %s: %w", address, err)
+	}
 	to, err := lookup(ctx, address)
 	if err != nil {
 		return nil, fmt.Errorf("dialing %s: %w", address, err)
@@ -109,8 +111,18 @@ type Session struct {
 }
 
 func (s *Session) open() error {
+	own, to := s.ep.port.LocalAddr().AddrPort().Addr(), s.to.AddrPort().Addr()
+	if own.Is4() && !to.Is4() {
+		return fmt.Errorf("%v is an IPv6 address, and the endpoint at %v sends IPv4 only", to, own)
+	}
 	var err error
-	stopped := s.ep.do(func(d *dispatcher.Dispatcher, now clock.Time) { s.inner, err = d.Open(now, s.to) })
+	stopped := s.ep.do(func(d *dispatcher.Dispatcher, now clock.Time) {
+		if s.ep.shut {
+			err = ErrClosed
+			return
+		}
+		s.inner, err = d.Open(now, s.to)
+	})
 	if stopped != nil {
 		return stopped
 	}
@@ -158,11 +170,13 @@ func MethodOf(name string) MethodID { return wire.MethodOf(name) }
 // first block and hand it to [Session.Start]. Until Done is called it belongs to the runtime; afterwards it can be used again.
 type Call struct {
 	Method   MethodID
-	Payload  []byte      // must not change until Done
-	Deadline clock.Time  // zero = none
-	Reply    []byte      // the reply is appended
-	Done     func(*Call) // called exactly once, on the endpoint's loop: it must not block, and may start calls
-	User     any         // the caller's own
+	Payload  []byte     // must not change until Done
+	Deadline clock.Time // zero = none
+	Reply    []byte     // the reply is appended
+	// Done is called exactly once, on the endpoint's loop: it must not block, and may start calls. On an endpoint that is
+	// closed it is called before Start returns; so one that starts the next call looks for OutcomeClosed first, or recurses for ever.
+	Done func(*Call)
+	User any // the caller's own
 
 	inner     dispatcher.Call
 	start     dispatcher.Task
@@ -187,8 +201,12 @@ func (c *Call) Number() (uint64, bool) { return c.inner.Number() }
 
 // Start starts the call on the session. It does not block.
 func (s *Session) Start(c *Call) {
+	if c.Done == nil {
+		panic("stillwater: Start of a call without Done") // here, and not on the loop, where nobody would know whose it is
+	}
 	c.replyFrom = len(c.Reply)
 	in := &c.inner
+	in.Outcome, in.Reason, in.Advice, in.Timing, in.Retransmissions = 0, 0, 0, Timing{}, 0 // of its last use
 	in.Session, in.Method, in.Payload, in.Deadline, in.Reply = s.inner, c.Method, c.Payload, c.Deadline, c.Reply
 	if c.start.Run == nil {
 		c.start.Run = func(d *dispatcher.Dispatcher, now clock.Time) { d.Submit(now, in) }
@@ -241,16 +259,18 @@ func (s *Session) Call(ctx context.Context, method string, payload, buf []byte) 
 	return reply, err
 }
 
+// deadlineMax is what a later deadline counts as: an instant further away is not to be had in nanoseconds.
+const deadlineMax = 100 * 365 * 24 * time.Hour
+
 // CallTimed is Call, and says where the time of an answered call went.
 func (s *Session) CallTimed(ctx context.Context, method string, payload, buf []byte) ([]byte, Timing, error) {
 	if err := ctx.Err(); err != nil {
-		return buf, Timing{}, err
+		return buf, Timing{}, unsent(err)
 	}
-	s.ep.start()
 	w := s.ep.getWaiter()
 	w.Method, w.Payload, w.Reply, w.Call.Deadline = wire.MethodOf(method), payload, buf, 0
 	if at, ok := ctx.Deadline(); ok {
-		w.Call.Deadline = clock.Now().Add(time.Until(at))
+		w.Call.Deadline = clock.Now().Add(min(time.Until(at), deadlineMax))
 	}
 	s.Start(&w.Call)
 	cancelled := false
@@ -279,11 +299,16 @@ func (s *Session) CallTimed(ctx context.Context, method string, payload, buf []b
 // and whichever is first must not decide which error the caller sees.
 func (c *Call) endedBy(err error) error {
 	_, sent := c.Number()
-	switch {
-	case !errors.Is(err, context.DeadlineExceeded):
-		return err
-	case sent:
+	if sent && errors.Is(err, context.DeadlineExceeded) {
 		return ErrDeadline
 	}
-	return ErrNoCredit
+	return unsent(err)
+}
+
+// unsent is the error of a call that its context ended before it was sent.
+func unsent(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return ErrNoCredit
+	}
+	return err
 }

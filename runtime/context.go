@@ -12,16 +12,59 @@ import (
 // requestContext is the context of one request. It costs neither a goroutine nor a timer until somebody asks for Done: most
 // handlers only read the deadline, if that. It ends with the deadline, or when the handler returns.
 //
-// One that was asked for Done is never used again for another request, since its children may outlive the handler.
+// One that was asked for Done, or that ended while its handler ran, is never used again for another request, since its
+// children may outlive the handler.
 type requestContext struct {
 	deadline clock.Time
-	watched  atomic.Bool // somebody asked for Done
+	life     *life
+	used     atomic.Bool // it holds what a context keeps for ever: a channel, or an error
 
 	mu    sync.Mutex
+	at    time.Time // deadline, once somebody asked: the answer must always be the same
 	done  chan struct{}
 	err   error
 	timer *time.Timer
 	after map[*afterFunc]struct{}
+}
+
+// life is what the contexts of an endpoint's requests have in common: they end with it. Only those that were asked for Done
+// are on its list, so a request costs nothing here.
+type life struct {
+	ended   atomic.Bool
+	mu      sync.Mutex
+	watched map[*requestContext]struct{}
+}
+
+// add has the context ended with the rest; false if that has happened already.
+func (l *life) add(c *requestContext) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended.Load() {
+		return false
+	}
+	if l.watched == nil {
+		l.watched = make(map[*requestContext]struct{})
+	}
+	l.watched[c] = struct{}{}
+	return true
+}
+
+func (l *life) remove(c *requestContext) {
+	l.mu.Lock()
+	delete(l.watched, c)
+	l.mu.Unlock()
+}
+
+// end cancels the contexts of all requests, those in service and those that are still to come.
+func (l *life) end() {
+	l.mu.Lock()
+	l.ended.Store(true)
+	watched := l.watched
+	l.watched = nil
+	l.mu.Unlock()
+	for c := range watched {
+		c.end(context.Canceled)
+	}
 }
 
 // afterFunc is one function to be called when the context ends.
@@ -34,31 +77,44 @@ func (c *requestContext) Deadline() (time.Time, bool) {
 	if c.deadline == 0 {
 		return time.Time{}, false
 	}
-	return time.Now().Add(c.deadline.Sub(clock.Now())), true
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.at.IsZero() {
+		c.at = time.Now().Add(c.deadline.Sub(clock.Now()))
+	}
+	return c.at, true
 }
 
-// Done is closed at the deadline, or when the handler has returned.
+// Done is closed at the deadline, or when the handler has returned, or when the endpoint is closed.
 func (c *requestContext) Done() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.done == nil {
-		c.watched.Store(true)
-		c.done = make(chan struct{})
-		if c.err != nil {
-			close(c.done)
-		} else if c.deadline != 0 {
-			c.timer = time.AfterFunc(c.deadline.Sub(clock.Now()), func() { c.end(context.DeadlineExceeded) })
-		}
+	if c.done != nil {
+		return c.done
+	}
+	c.used.Store(true)
+	c.done = make(chan struct{})
+	switch {
+	case c.err != nil:
+		close(c.done)
+	case !c.life.add(c):
+		c.endLocked(context.Canceled)
+	case c.deadline != 0:
+		c.timer = time.AfterFunc(c.deadline.Sub(clock.Now()), func() { c.end(context.DeadlineExceeded) })
 	}
 	return c.done
 }
 
-// Err says why the context ended.
+// Err says why the context ended. It looks at the clock, so that a handler that never asks for Done has the truth as well.
 func (c *requestContext) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.err == nil && c.deadline != 0 && clock.Now() >= c.deadline {
-		return context.DeadlineExceeded
+	switch {
+	case c.err != nil:
+	case c.deadline != 0 && clock.Now() >= c.deadline:
+		c.endLocked(context.DeadlineExceeded)
+	case c.life.ended.Load():
+		c.endLocked(context.Canceled)
 	}
 	return c.err
 }
@@ -94,15 +150,21 @@ func (c *requestContext) AfterFunc(f func()) (stop func() bool) {
 func (c *requestContext) end(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.endLocked(err)
+}
+
+func (c *requestContext) endLocked(err error) {
 	if c.err != nil {
 		return
 	}
+	c.used.Store(true)
 	c.err = err
 	if c.timer != nil {
 		c.timer.Stop()
 	}
 	if c.done != nil {
 		close(c.done)
+		c.life.remove(c)
 	}
 	for a := range c.after {
 		go a.call()
@@ -112,9 +174,10 @@ func (c *requestContext) end(err error) {
 
 // finish ends the context if anybody waits for it, and reports whether it may serve another request.
 func (c *requestContext) finish() (reusable bool) {
-	if !c.watched.Load() {
-		return true
+	if c.used.Load() {
+		c.end(context.Canceled)
+		return false
 	}
-	c.end(context.Canceled)
-	return false
+	c.at = time.Time{}
+	return true
 }

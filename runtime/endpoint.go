@@ -54,6 +54,7 @@ type Stats = dispatcher.Snapshot
 type Endpoint struct {
 	cfg    EndpointConfig
 	port   dispatcher.Port
+	bare   dispatcher.Port // port without middleware
 	mode   string
 	d      *dispatcher.Dispatcher
 	loop   *dispatcher.Loop
@@ -61,6 +62,10 @@ type Endpoint struct {
 	closes sync.Once
 	closed chan struct{}
 	err    error
+	life   life
+	shut   bool // no session may be opened any more; only the loop looks at it
+
+	replyMax int // the largest reply in bytes
 
 	mu     sync.Mutex
 	serves bool
@@ -82,10 +87,11 @@ func Open(cfg EndpointConfig) (*Endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
+	e := &Endpoint{cfg: cfg, port: port, bare: port, mode: mode, closed: make(chan struct{})}
 	if cfg.WrapPort != nil {
 		port = cfg.WrapPort(port)
+		e.port = port
 	}
-	e := &Endpoint{cfg: cfg, port: port, mode: mode, closed: make(chan struct{})}
 	core := dispatcher.Config{
 		TrustedNetwork: cfg.TrustedNetwork, SlotsMax: cfg.Slots,
 		SessionsMax: cfg.SessionsMax, ConnectionsMax: cfg.ConnectionsMax, NoPacking: cfg.NoPacking,
@@ -95,6 +101,7 @@ func Open(cfg EndpointConfig) (*Endpoint, error) {
 	rand.Read(core.TokenKey[:])
 	core.Epoch = binary.BigEndian.Uint32(epoch[:])>>8 | 1
 	e.d = dispatcher.New(core, port)
+	e.replyMax = e.d.ReplyMax()
 	if e.loop, err = dispatcher.NewLoop(dispatcher.LoopConfig{Spin: cfg.Spin}, e.d, port); err != nil {
 		return nil, errors.Join(err, port.Close())
 	}
@@ -143,10 +150,17 @@ func (e *Endpoint) Stats() (Stats, error) {
 	return s, err
 }
 
-// Audit checks the books: the sum of all sessions' windows against the credits issued.
+// Audit checks the books: the sum of all sessions' windows against the credits issued, calls and requests against their
+// outcomes, and, with AF_XDP, that every frame has exactly one owner.
 func (e *Endpoint) Audit() error {
 	var err error
-	if stopped := e.do(func(d *dispatcher.Dispatcher, _ clock.Time) { err = d.Audit() }); stopped != nil {
+	stopped := e.do(func(d *dispatcher.Dispatcher, _ clock.Time) {
+		err = d.Audit()
+		if frames, ok := e.bare.(interface{ Audit() error }); ok {
+			err = errors.Join(err, frames.Audit())
+		}
+	})
+	if stopped != nil {
 		return stopped
 	}
 	return err
@@ -164,32 +178,41 @@ func (e *Endpoint) do(f func(d *dispatcher.Dispatcher, now clock.Time)) error {
 	return nil
 }
 
-// serve makes the endpoint a server's.
-func (e *Endpoint) serve(cfg dispatcher.ServeConfig) error {
+// reserve makes the endpoint a server's: it can have one.
+func (e *Endpoint) reserve() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.serves {
 		return ErrServesAlready
 	}
 	e.serves = true
-	workers := 0
-	err := e.do(func(d *dispatcher.Dispatcher, _ clock.Time) { workers = d.Serve(cfg) })
-	e.loop.SetWorkers(workers)
-	return err
+	return nil
+}
+
+// serve has the endpoint accept connections from here on.
+func (e *Endpoint) serve(cfg dispatcher.ServeConfig) error {
+	return e.do(func(d *dispatcher.Dispatcher, _ clock.Time) { e.loop.SetWorkers(d.Serve(cfg)) })
 }
 
 func (e *Endpoint) slotsMax() int { return e.cfg.Slots }
 
 func parallelDefault() int { return goruntime.GOMAXPROCS(0) }
 
-// Close ends the loop, waiting for handlers that run, and closes the port. Calls under way end with ErrClosed.
+// closePatience is how long Close waits for handlers once their contexts have ended.
+const closePatience = time.Second
+
+// Close ends calls under way with ErrClosed, cancels the contexts of the requests in service, gives their handlers a second
+// to return, and closes the port. What a handler answers that takes longer goes nowhere; [Server.Serve] drains first.
 func (e *Endpoint) Close() error {
 	e.closes.Do(func() {
 		close(e.closed)
-		e.start() // so that Stop finds a loop to end
-		_ = e.loop.Do(func(d *dispatcher.Dispatcher, now clock.Time) { d.Close(now) })
-		e.loop.Stop()
-		e.err = e.port.Close()
+		e.start() // so that the task below finds a loop
+		_ = e.loop.Do(func(d *dispatcher.Dispatcher, now clock.Time) {
+			e.shut = true // a session that was opened from here on would have nobody to end its calls
+			d.Close(now)
+		})
+		e.life.end()
+		e.err = e.loop.Stop(closePatience)
 	})
 	return e.err
 }

@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stillwater-rpc/stillwater/credit"
 	"github.com/stillwater-rpc/stillwater/dispatcher"
@@ -87,9 +88,10 @@ type ServerConfig struct {
 
 // Server answers requests on an endpoint.
 type Server struct {
-	cfg  ServerConfig
-	ep   *Endpoint
-	owns bool
+	cfg    ServerConfig
+	ep     *Endpoint
+	owns   bool
+	serves sync.Once
 
 	panicLog sync.Mutex
 	panicAt  clock.Time
@@ -114,8 +116,13 @@ func (c *ServerConfig) endpoint() EndpointConfig {
 	return e
 }
 
-// NewServer opens the port and makes it ready. Requests are answered from Serve on; those that come earlier wait, or are retransmitted.
+// NewServer opens the port and makes it ready. Requests are answered from [Server.Serve] on; callers that come earlier find
+// nobody, and their requests are sent again.
 func NewServer(cfg ServerConfig) (*Server, error) {
+	if cfg.SLO < 0 || cfg.Workers < 0 || cfg.Parallel < 0 || cfg.DrainTimeout < 0 {
+		return nil, fmt.Errorf("server with SLO %v, %d workers, %d parallel, drain timeout %v: none may be negative",
+			cfg.SLO, cfg.Workers, cfg.Parallel, cfg.DrainTimeout)
+	}
 	s := &Server{cfg: cfg, ep: cfg.Shared}
 	if s.ep == nil {
 		ep, err := Open(cfg.endpoint())
@@ -130,10 +137,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	if s.cfg.DrainTimeout == 0 {
 		s.cfg.DrainTimeout = drainTimeoutDefault
 	}
-	if err := s.ep.serve(s.serveConfig()); err != nil {
-		if s.owns {
-			err = errors.Join(err, s.ep.Close())
-		}
+	if err := s.ep.reserve(); err != nil { // not of an endpoint of our own, which is new
 		return nil, err
 	}
 	return s, nil
@@ -169,8 +173,12 @@ func (s *Server) Addr() string { return s.ep.Addr() }
 // Stats reads the counters and the present state.
 func (s *Server) Stats() (Stats, error) { return s.ep.Stats() }
 
-// Handle registers a method by name. It fails when the name, or another with the same 64-bit hash, is registered already.
+// Handle registers a method by name. It fails when the name, or another with the same 64-bit hash, is registered already. A
+// method that is registered after Serve has begun is unknown to those who called it before.
 func (s *Server) Handle(method string, h Handler) error {
+	if h == nil {
+		return fmt.Errorf("registering method %s: no handler", method)
+	}
 	m := &dispatcher.Method{Name: method, ID: wire.MethodOf(method)}
 	m.Run = func(inner *dispatcher.Request) { s.run(method, h, inner) }
 	var err error
@@ -192,23 +200,30 @@ func (s *Server) run(method string, h Handler, inner *dispatcher.Request) {
 		inner.Shell = r
 	}
 	r.Payload, r.Method, r.inner = inner.Payload, method, inner
-	r.ctx.deadline = inner.Deadline
+	r.ctx.deadline, r.ctx.life = inner.Deadline, &s.ep.life
+	inner.Status = wire.StatusPanic // until the handler has returned, which it need not: it may panic, or end its goroutine
 	defer func() {
 		if !r.ctx.finish() {
 			r.ctx = &requestContext{}
 		}
 		if v := recover(); v != nil {
-			inner.Status, inner.Reply = wire.StatusPanic, inner.Reply[:0]
+			inner.Status = wire.StatusPanic
 			s.logPanic(method, v)
+		}
+		if inner.Status == wire.StatusPanic {
+			inner.Reply = inner.Reply[:0]
 		}
 	}()
 	reply, err := h(r.ctx, r, inner.Reply[:0])
-	if err != nil {
-		inner.Status = wire.StatusHandlerError
+	switch {
+	case err != nil:
 		inner.Reply = append(inner.Reply[:0], errorText(err)...)
-		return
+		inner.Status = wire.StatusHandlerError
+	case len(reply) > s.ep.replyMax: // not worth a copy
+		inner.Status, inner.Reply = wire.StatusTooLarge, inner.Reply[:0]
+	default:
+		inner.Status, inner.Reply = wire.StatusOK, own(inner.Reply, reply)
 	}
-	inner.Status, inner.Reply = wire.StatusOK, own(inner.Reply, reply)
 }
 
 // own makes the reply the request object's: appended to the buffer that was lent it is already; anything else, such as the
@@ -223,9 +238,18 @@ func own(lent, reply []byte) []byte {
 // errorTextMax bounds what an error costs on the wire.
 const errorTextMax = 256
 
-func errorText(err error) string {
-	text := err.Error()
-	return text[:min(len(text), errorTextMax)]
+func errorText(err error) string { return clip(err.Error()) }
+
+// clip cuts a text to errorTextMax bytes, between two characters.
+func clip(text string) string {
+	if len(text) <= errorTextMax {
+		return text
+	}
+	end := errorTextMax
+	for end > errorTextMax-utf8.UTFMax && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end]
 }
 
 // logPanic writes at most one panic a second: a handler that always panics must not fill a disk.
@@ -237,19 +261,26 @@ func (s *Server) logPanic(method string, v any) {
 		return
 	}
 	s.panicAt = now
-	slog.Error("handler panicked", "method", method, "panic", v, "stack", string(debug.Stack()))
+	slog.Error("handler panicked", "method", method, "panic", clip(fmt.Sprint(v)), "stack", string(debug.Stack()))
 }
 
 // Serve answers requests until the context ends, then drains: new requests are refused, admitted ones are answered, within
-// the drain timeout; then it closes the endpoint, if the server opened it. It returns nil after an orderly end.
+// the drain timeout; then it closes the endpoint, if the server opened it. It returns nil after an orderly end. When the drain
+// timeout is over, the contexts of the requests still in service are cancelled, and the error says how many they were.
 func (s *Server) Serve(ctx context.Context) error {
-	s.ep.start()
+	var err error
+	s.serves.Do(func() { err = s.ep.serve(s.serveConfig()) })
+	if err != nil {
+		return err
+	}
 	select {
 	case <-ctx.Done():
 	case <-s.ep.closed:
 		return ErrClosed
 	}
-	err := s.drain()
+	if err = s.drain(); err != nil {
+		s.ep.life.end()
+	}
 	if s.owns {
 		err = errors.Join(err, s.ep.Close())
 	}

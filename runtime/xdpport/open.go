@@ -35,7 +35,7 @@ func Open(cfg Config) (*Port, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding interface %s: %w", cfg.Interface, err)
 	}
-	if !cfg.Address.IsValid() {
+	if !cfg.Address.IsValid() || cfg.Address.IsUnspecified() {
 		if cfg.Address, err = firstAddress(link); err != nil {
 			return nil, fmt.Errorf("%s: %w", cfg.Interface, err)
 		}
@@ -70,7 +70,7 @@ func (p *Port) open(cfg Config, link netlink.Link) (err error) {
 		return err
 	}
 	if p.queue, err = xsk.Open(xsk.Config{Interface: index, QueueID: cfg.Queue}); err != nil {
-		return err
+		return errors.Join(err, holder(cfg.Interface, err))
 	}
 	p.payloadMax = min(link.Attrs().MTU+wire.EthernetHeaderBytes, p.queue.PacketSizeMax()) - wire.FrameHeaderBytes
 	if p.program, err = bpf.Load(bpf.Options{PacketSizeMax: p.queue.PacketSizeMax()}); err != nil {
@@ -91,6 +91,21 @@ func (p *Port) open(cfg Config, link netlink.Link) (err error) {
 	return nil
 }
 
+// holder says who has the program on the interface when its queue is busy: most likely the owner of the queue as well.
+func holder(name string, err error) error {
+	if !errors.Is(err, xsk.ErrQueueBusy) {
+		return nil
+	}
+	status, err := bpf.Inspect(name)
+	if err != nil || !status.Attached {
+		return nil // the first error says it all
+	}
+	return &bpf.HeldError{
+		Interface: name, ProgramID: status.ProgramID, Name: status.Name, Mode: status.Mode, LinkID: status.LinkID,
+		Holders: status.Holders,
+	}
+}
+
 // holdPort binds an ordinary UDP socket to the port. It is never read: what XDP passes on would only be dropped with it.
 func holdPort(address netip.Addr, port uint16) (*net.UDPConn, wire.Addr, error) {
 	conn, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(address, port)))
@@ -104,6 +119,9 @@ func holdPort(address netip.Addr, port uint16) (*net.UDPConn, wire.Addr, error) 
 // Close detaches the program first, so that the kernel has the packets again before the rings go.
 func (p *Port) Close() error {
 	var errs []error
+	if p.queue != nil {
+		p.stats = p.Stats() // the kernel's counters go with the socket
+	}
 	if p.program != nil {
 		errs = append(errs, p.program.Close())
 		p.program = nil

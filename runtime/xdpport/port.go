@@ -25,9 +25,9 @@ const batchMax = 64
 // stampMax is how old a stamp may be. An older one is what the frame held before the program wrote stamps.
 const stampMax = 10 * time.Second
 
-// Port is a dispatcher.Port over one XSK. It has one user at a time.
+// Port is a dispatcher.Port over one XSK. It has one user at a time. Once closed, it receives nothing and lends nothing.
 type Port struct {
-	queue   *xsk.Queue
+	queue   *xsk.Queue // nil once closed
 	program *bpf.Program
 	hops    *neighbour.Table
 	held    *net.UDPConn
@@ -46,6 +46,9 @@ var _ dispatcher.Port = (*Port)(nil)
 
 // Receive takes packets off the RX ring, after giving back the frames of the previous call.
 func (p *Port) Receive(now clock.Time, batch []dispatcher.Datagram) int {
+	if p.queue == nil {
+		return 0
+	}
 	if p.taken > 0 {
 		p.queue.Release(p.batch[:p.taken])
 	}
@@ -74,6 +77,9 @@ func (p *Port) Receive(now clock.Time, batch []dispatcher.Datagram) int {
 
 // Lend lends the payload part of a frame.
 func (p *Port) Lend() (dispatcher.Buffer, bool) {
+	if p.queue == nil {
+		return dispatcher.Buffer{}, false
+	}
 	addr, packet, ok := p.queue.Lend()
 	if !ok {
 		p.queue.Reclaim()
@@ -115,6 +121,9 @@ func (p *Port) Drop(b dispatcher.Buffer) { p.queue.Drop(frame.Addr(b.Token)) }
 // Kick has the kernel send what is on the TX ring. A link that is down keeps the packets until it is up; a device that is gone
 // loses them: the sessions repair both.
 func (p *Port) Kick() {
+	if p.queue == nil {
+		return
+	}
 	if p.submitted > 0 {
 		p.stats.Kicks++
 		p.submitted = 0
@@ -125,7 +134,12 @@ func (p *Port) Kick() {
 }
 
 // Outstanding is the number of frames that the kernel still has to send.
-func (p *Port) Outstanding() int { return p.queue.Outstanding() }
+func (p *Port) Outstanding() int {
+	if p.queue == nil {
+		return 0
+	}
+	return p.queue.Outstanding()
+}
 
 // Wait blocks in poll(2). The signals of Go's scheduler interrupt it, which is as good as a time-out.
 func (p *Port) Wait(timeout time.Duration, wake int) error {
@@ -152,6 +166,9 @@ func (p *Port) Mode() string { return p.mode }
 // Stats reads our counters and the kernel's.
 func (p *Port) Stats() dispatcher.PortStats {
 	s := p.stats
+	if p.queue == nil {
+		return s
+	}
 	if kernel, err := p.queue.Statistics(); err == nil {
 		s.ReceiveDropped += kernel.RxDropped + kernel.RxRingFull + kernel.ReceiveInvalid
 		s.SendDropped += kernel.SendDropped
@@ -160,7 +177,17 @@ func (p *Port) Stats() dispatcher.PortStats {
 }
 
 // Audit checks that every frame has exactly one owner.
-func (p *Port) Audit() error { return p.queue.Audit() }
+func (p *Port) Audit() error {
+	if p.queue == nil {
+		return nil
+	}
+	return p.queue.Audit()
+}
 
 // Verdicts are the program's counters by reason.
-func (p *Port) Verdicts() ([]bpf.VerdictCount, error) { return p.program.Verdicts() }
+func (p *Port) Verdicts() ([]bpf.VerdictCount, error) {
+	if p.program == nil {
+		return nil, net.ErrClosed
+	}
+	return p.program.Verdicts()
+}
