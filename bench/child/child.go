@@ -9,9 +9,12 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/stillwater-rpc/stillwater/bench/checker"
 	"github.com/stillwater-rpc/stillwater/bench/lab"
 	"github.com/stillwater-rpc/stillwater/bench/load"
 	"github.com/stillwater-rpc/stillwater/bench/target"
+	"github.com/stillwater-rpc/stillwater/dispatcher"
+	"github.com/stillwater-rpc/stillwater/dispatcher/faults"
 	"github.com/stillwater-rpc/stillwater/hw/cpu"
 	sw "github.com/stillwater-rpc/stillwater/runtime"
 )
@@ -27,6 +30,8 @@ type ServeRequest struct {
 	Control sw.Control    `json:"control"`
 	SLO     time.Duration `json:"slo_ns"`
 	NoFloor bool          `json:"no_floor"`
+	Log     string        `json:"log"`  // path of a checker.Log for the executions; "" = none
+	Boot    uint32        `json:"boot"` // how they name this life of the server
 	Transport
 }
 
@@ -34,6 +39,8 @@ type ServeRequest struct {
 type Transport struct {
 	UDP       bool `json:"udp"`        // kernel UDP, also where AF_XDP is to be had
 	NoPacking bool `json:"no_packing"` // one message a packet: what a port can do, without the help of packing
+
+	Faults faults.Config `json:"faults"` // of what this end receives and sends
 }
 
 // Opened answers a request that opened an endpoint.
@@ -47,6 +54,7 @@ type Opened struct {
 type DialRequest struct {
 	Address  string `json:"address"`
 	Sessions int    `json:"sessions"`
+	Log      string `json:"log"` // path of a checker.Log for the outcomes; "" = none
 	Transport
 }
 
@@ -54,6 +62,24 @@ type DialRequest struct {
 type child struct {
 	place lab.Place
 	cpu   int
+	log   *checker.Log // nil = none
+}
+
+// openLog takes the log at the path in use, if there is one.
+func (c *child) openLog(path string) (err error) {
+	if path != "" {
+		c.log, err = checker.OpenLog(path)
+	}
+	return err
+}
+
+func (c *child) closeLog() error {
+	if c.log == nil {
+		return nil
+	}
+	err := c.log.Close()
+	c.log = nil
+	return err
 }
 
 // enter takes note of the place, and moves to the CPU.
@@ -75,6 +101,7 @@ func (c *child) endpoint(port uint16, t Transport) sw.EndpointConfig {
 	if c.place.Namespaced && !t.UDP {
 		cfg.Interface = c.place.Interface
 	}
+	cfg.WrapPort = func(port dispatcher.Port) dispatcher.Port { return faults.Wrap(port, t.Faults) }
 	return cfg
 }
 
@@ -97,6 +124,7 @@ type serverChild struct {
 	srv  *sw.Server
 	stop context.CancelFunc
 	done chan error
+	raw  *rawEcho
 }
 
 // Server runs the server's side of the lab until in ends. It is pinned to the CPU, unless that is negative.
@@ -108,6 +136,9 @@ func Server(in io.Reader, out io.Writer, cpu int) error {
 		"stats":      decode(func(struct{}) (any, error) { return s.stats() }),
 		"audit":      decode(func(struct{}) (any, error) { return nil, s.audit() }),
 		"allocs":     decode(func(struct{}) (any, error) { return heapObjects(), nil }),
+		"raw":        decode(func(struct{}) (any, error) { return s.serveRaw() }),
+		"attached":   decode(func(struct{}) (any, error) { return s.attached() }),
+		"close":      decode(func(struct{}) (any, error) { return nil, s.close() }),
 	})
 	return errors.Join(err, s.close())
 }
@@ -122,14 +153,24 @@ func (s *serverChild) serve(r ServeRequest) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := target.Register(srv); err != nil {
-		return nil, errors.Join(err, srv.Endpoint().Close())
+	if err := s.register(srv, r); err != nil {
+		return nil, errors.Join(err, srv.Endpoint().Close(), s.closeLog())
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	s.srv, s.stop, s.done = srv, stop, make(chan error, 1)
 	go func() { s.done <- srv.Serve(ctx) }()
 	ep := srv.Endpoint()
 	return Opened{Address: ep.Addr(), Mode: ep.Mode(), Port: ep.PortName()}, nil
+}
+
+func (s *serverChild) register(srv *sw.Server, r ServeRequest) error {
+	if r.Log == "" {
+		return target.Register(srv)
+	}
+	if err := s.openLog(r.Log); err != nil {
+		return err
+	}
+	return target.RegisterLogged(srv, s.log, r.Boot)
 }
 
 // serverPort is where the lab's server listens.
@@ -151,13 +192,15 @@ func (s *serverChild) audit() error {
 	return s.srv.Endpoint().Audit()
 }
 
+// close ends whatever serves. Handlers write to the log, so that is closed after them.
 func (s *serverChild) close() error {
+	err := s.closeRaw()
 	if s.srv == nil {
-		return nil
+		return err
 	}
 	s.stop()
 	s.srv = nil
-	return <-s.done
+	return errors.Join(err, <-s.done, s.closeLog())
 }
 
 // clientChild is the load generator's process.
@@ -188,7 +231,11 @@ func Client(in io.Reader, out io.Writer, cpu int) error {
 		"open":       decode(c.open),
 		"closed":     decode(c.closed),
 		"stats":      decode(func(struct{}) (any, error) { return c.stats() }),
+		"audit":      decode(func(struct{}) (any, error) { return nil, c.audit() }),
+		"credits":    decode(func(struct{}) (any, error) { return c.credits() }),
 		"allocs":     decode(func(struct{}) (any, error) { return heapObjects(), nil }),
+		"raw":        decode(c.raw),
+		"close":      decode(func(struct{}) (any, error) { return nil, c.close() }),
 	})
 	return errors.Join(err, c.close())
 }
@@ -208,6 +255,10 @@ func (c *clientChild) dial(r DialRequest) (any, error) {
 	if err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
+	if err := c.openLog(r.Log); err != nil {
+		return nil, errors.Join(err, issuer.Close(), client.Close())
+	}
+	issuer.SetLog(c.log)
 	c.client, c.issuer = client, issuer
 	ep := client.Endpoint()
 	return Opened{Address: ep.Addr(), Mode: ep.Mode(), Port: ep.PortName()}, nil
@@ -250,11 +301,18 @@ func (c *clientChild) stats() (sw.Stats, error) {
 	return c.client.Endpoint().Stats()
 }
 
+func (c *clientChild) audit() error {
+	if c.client == nil {
+		return errNotDialed
+	}
+	return c.client.Endpoint().Audit()
+}
+
 func (c *clientChild) close() error {
 	if c.client == nil {
 		return nil
 	}
-	err := errors.Join(c.issuer.Close(), c.client.Close())
+	err := errors.Join(c.issuer.Close(), c.client.Close(), c.closeLog())
 	c.client, c.issuer = nil, nil
 	return err
 }

@@ -102,8 +102,41 @@ func (p *Pair) ClientStats(ctx context.Context) (s sw.Stats, err error) {
 	return s, err
 }
 
-// Audit checks the server's books.
-func (p *Pair) Audit(ctx context.Context) error { return p.Lab.Server.Call(ctx, "audit", nil, nil) }
+// Audit checks the books of both.
+func (p *Pair) Audit(ctx context.Context) error {
+	return errors.Join(p.Lab.Server.Call(ctx, "audit", nil, nil), p.Lab.Client.Call(ctx, "audit", nil, nil))
+}
+
+// Stop closes the server and the sessions and leaves the processes running.
+func (p *Pair) Stop(ctx context.Context) error {
+	return errors.Join(p.Lab.Client.Call(ctx, "close", nil, nil), p.Lab.Server.Call(ctx, "close", nil, nil))
+}
+
+// Credits reads what all the client's sessions hold.
+func (p *Pair) Credits(ctx context.Context) (c Credits, err error) {
+	err = p.Lab.Client.Call(ctx, "credits", nil, &c)
+	return c, err
+}
+
+// Attached asks the kernel whether an XDP program runs on the server's interface.
+func (p *Pair) Attached(ctx context.Context) (attached bool, err error) {
+	err = p.Lab.Server.Call(ctx, "attached", nil, &attached)
+	return attached, err
+}
+
+// ServeRaw starts a bare spinning echo over UDP sockets in place of the server.
+func (p *Pair) ServeRaw(ctx context.Context) (address string, err error) {
+	if err = p.Lab.Server.Call(ctx, "raw", nil, &address); err != nil {
+		err = fmt.Errorf("starting the raw echo: %w", err)
+	}
+	return address, err
+}
+
+// Raw runs a bare closed loop against that, in place of the sessions.
+func (p *Pair) Raw(ctx context.Context, r RawRequest) (result RawResult, err error) {
+	err = p.Lab.Client.Call(ctx, "raw", r, &result)
+	return result, err
+}
 
 // HeapObjects is how many heap objects each process has allocated so far.
 func (p *Pair) HeapObjects(ctx context.Context) (server, client uint64, err error) {

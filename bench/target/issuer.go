@@ -1,11 +1,14 @@
 package target
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync/atomic"
 
+	"github.com/stillwater-rpc/stillwater/bench/checker"
 	"github.com/stillwater-rpc/stillwater/bench/load"
+	"github.com/stillwater-rpc/stillwater/hw/clock"
 	sw "github.com/stillwater-rpc/stillwater/runtime"
 )
 
@@ -14,6 +17,7 @@ type Issuer struct {
 	client   *sw.Client
 	sessions []*sw.Session
 	method   sw.MethodID
+	log      *checker.Log // of outcomes; nil = none
 
 	free atomic.Pointer[call]
 }
@@ -21,8 +25,9 @@ type Issuer struct {
 // call is a runtime call that carries an op. Taken on the generator's goroutine, given back on the endpoint's loop.
 type call struct {
 	sw.Call
-	op   *load.Op
-	next *call
+	op     *load.Op
+	next   *call
+	ending checker.Ending // with a log
 }
 
 var _ load.Issuer = (*Issuer)(nil)
@@ -44,6 +49,13 @@ func NewIssuer(client *sw.Client, sessions int, method string) (*Issuer, error) 
 // SetMethod changes the method that is called from the next request on.
 func (i *Issuer) SetMethod(method string) { i.method = sw.MethodOf(method) }
 
+// SetLog makes the issuer mark each request from the next one on, and write its outcome into the log. Payloads must then have
+// at least 16 bytes.
+func (i *Issuer) SetLog(log *checker.Log) { i.log = log }
+
+// Sessions are the sessions that it drives.
+func (i *Issuer) Sessions() []*sw.Session { return i.sessions }
+
 // Close closes the sessions, but for the client's own.
 func (i *Issuer) Close() error {
 	var errs []error
@@ -57,6 +69,10 @@ func (i *Issuer) Close() error {
 func (i *Issuer) Issue(session int, op *load.Op) {
 	c := i.take()
 	c.op = op
+	if i.log != nil {
+		c.ending = checker.Ending{Mark: i.log.Mark(), Due: op.Due, Issued: clock.Now(), Deadline: op.Deadline}
+		binary.BigEndian.PutUint64(op.Payload[markStart:markEnd], c.ending.Mark)
+	}
 	c.Method, c.Payload, c.Deadline, c.Reply = i.method, op.Payload, op.Deadline, c.Reply[:0]
 	i.sessions[session].Start(&c.Call)
 }
@@ -86,6 +102,11 @@ func (i *Issuer) done(c *call) {
 		op.Timed, op.Timing = true, load.Timing(t)
 	}
 	op.Reason = uint8(c.Reason())
+	if i.log != nil {
+		op.Finished = clock.Now()
+		c.ending.Finished, c.ending.Outcome = op.Finished, fate(c.Outcome())
+		i.log.Ended(c.ending)
+	}
 	c.op = nil
 	for {
 		c.next = i.free.Load()
@@ -111,6 +132,22 @@ func outcome(o sw.Outcome) load.Outcome {
 		return load.PeerLost
 	default:
 		return load.Failed
+	}
+}
+
+// fate maps the runtime's outcomes to what they say about the execution.
+func fate(o sw.Outcome) checker.Outcome {
+	switch o {
+	case sw.OutcomeOK:
+		return checker.OK
+	case sw.OutcomeHandlerError, sw.OutcomePanic, sw.OutcomeReplyTooLarge:
+		return checker.Failed
+	case sw.OutcomeRejected:
+		return checker.Rejected
+	case sw.OutcomeExpired, sw.OutcomeQueueFull, sw.OutcomeTooLarge:
+		return checker.NeverSent
+	default: // the deadline, a lost peer, or the end of the session
+		return checker.Unknown
 	}
 }
 
