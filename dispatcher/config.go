@@ -15,7 +15,8 @@ type Config struct {
 	Epoch    uint32   // differs from boot to boot: requests of an earlier boot never run
 	TokenKey [32]byte // secret of the address tokens, random for each boot
 	// TrustedNetwork accepts a first contact without an address token: one round trip less, and any peer can make us keep state
-	// for an address that is not its own.
+	// for an address that is not its own. And a first contact that is repeated across a restart of the server may run in both boots,
+	// since nothing in it says which boot it is for; with tokens, it cannot.
 	TrustedNetwork bool
 
 	NoPacking bool // one message a packet: to measure ports without the help of packing

@@ -91,7 +91,7 @@ func (n *node) bounded(t testing.TB) {
 // Any message in any state, to a server and to a client, from peers that may be what they say or not.
 func TestAnyMessageInAnyState(t *testing.T) {
 	rounds := 400
-	if testing.Short() {
+	if small() {
 		rounds = 60
 	}
 	rng := rand.New(rand.NewPCG(seed(t), 7))
@@ -135,7 +135,7 @@ func TestAnyMessageInAnyState(t *testing.T) {
 
 func TestAnyAnswerInAnyState(t *testing.T) {
 	rounds := 400
-	if testing.Short() {
+	if small() {
 		rounds = 60
 	}
 	rng := rand.New(rand.NewPCG(seed(t), 8))
@@ -189,8 +189,12 @@ func TestAnyAnswerInAnyState(t *testing.T) {
 func TestLiarsDoNotTakeTheOthersShare(t *testing.T) {
 	good := map[bool]float64{}
 	s := seed(t)
+	length := 50 * time.Millisecond
+	if small() {
+		length = 10 * time.Millisecond
+	}
 	for _, lies := range []bool{false, true} {
-		k := newSoak(t, s, weather{load: 0.8, length: 50 * time.Millisecond, deadline: 2 * time.Millisecond, trusted: true})
+		k := newSoak(t, s, weather{load: 0.8, length: length, deadline: 2 * time.Millisecond, trusted: true})
 		if lies {
 			k.lie()
 		}
@@ -243,7 +247,7 @@ func (k *soak) lie() {
 // A million registrations of one peer leave room for others.
 func TestRegistrationFlood(t *testing.T) {
 	flood := 1_000_000
-	if testing.Short() {
+	if small() {
 		flood = 50_000
 	}
 	w := newNetwork(t, 1)

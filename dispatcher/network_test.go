@@ -51,6 +51,9 @@ func (h *eventHeap) Pop() any {
 	return x
 }
 
+// small makes the long tests short: asked for by -short, and by the race detector, under which they take ten times as long.
+func small() bool { return testing.Short() || raceEnabled }
+
 // seed is printed, and settable by TEST_SEED.
 func seed(t testing.TB) uint64 {
 	s := uint64(time.Now().UnixNano())

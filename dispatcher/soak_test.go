@@ -226,7 +226,7 @@ func (k *soak) collapse(t *testing.T) {
 
 func TestBadWeather(t *testing.T) {
 	length := 30 * time.Millisecond
-	if testing.Short() {
+	if small() {
 		length = 10 * time.Millisecond
 	}
 	for _, c := range []struct {
@@ -268,13 +268,17 @@ func TestBadWeatherOnATrustedNetwork(t *testing.T) {
 func TestGoodputUnderLoss(t *testing.T) {
 	s := seed(t)
 	good := map[float64]int{}
+	length := 60 * time.Millisecond
+	if small() {
+		length = 15 * time.Millisecond
+	}
 	for _, loss := range []float64{0, 0.01} {
-		k := newSoak(t, s, weather{loss: loss, load: 2, length: 60 * time.Millisecond, deadline: 200 * time.Microsecond})
+		k := newSoak(t, s, weather{loss: loss, load: 2, length: length, deadline: 200 * time.Microsecond})
 		k.run()
 		k.check(t)
 		good[loss] = k.goodput()
 	}
-	capacity := float64(60*time.Millisecond) / float64(soakService)
+	capacity := float64(length) / float64(soakService)
 	t.Logf("of %.0f that fit: %d without loss, %d with 1 %%", capacity, good[0], good[0.01])
 	if float64(good[0.01]) < 0.9*float64(good[0]) {
 		t.Errorf("goodput fell from %d to %d", good[0], good[0.01])
@@ -287,7 +291,7 @@ func TestGoodputUnderLoss(t *testing.T) {
 // A short soak: a new seed each, random weather.
 func TestManySeeds(t *testing.T) {
 	runs := 60
-	if testing.Short() {
+	if small() {
 		runs = 8
 	}
 	first := seed(t)
