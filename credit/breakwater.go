@@ -13,6 +13,7 @@ const (
 	DefaultTargetDelay = 80 * time.Microsecond // 0.4 SLO, for an SLO of 200 us (10 us of service and 10 us of RTT)
 	DefaultSlots       = 256                   // requests that one session may have outstanding
 	DefaultHeadroom    = 1.0                   // credits per client that the pool may exceed what is issued
+	DefaultCatchUp     = 0.8                   // share of what is issued that the pool resumes its growth from
 	decreaseFactorMin  = 0.5                   // an update never takes more than half the pool
 )
 
@@ -35,6 +36,9 @@ type BreakwaterConfig struct {
 	// Headroom bounds growth: see grow. Zero means DefaultHeadroom; below zero the pool grows whenever the delay
 	// is below the target, as published.
 	Headroom float64
+	// CatchUp is the share of what is issued below which the pool does not start to grow: see grow. Zero means DefaultCatchUp; below
+	// zero the pool grows from wherever it fell to, as published.
+	CatchUp float64
 	// NoFloor switches the artifact's floor off: a session whose window would fall to zero without a rejection
 	// then keeps nothing instead of the overcommitment.
 	NoFloor bool
@@ -68,6 +72,9 @@ func NewBreakwater(config BreakwaterConfig) *Breakwater {
 	}
 	if config.Headroom == 0 {
 		config.Headroom = DefaultHeadroom
+	}
+	if config.CatchUp == 0 {
+		config.CatchUp = DefaultCatchUp
 	}
 	b := &Breakwater{
 		config:  config,
@@ -106,7 +113,16 @@ func (b *Breakwater) Update(now clock.Time, signal Signal, load Load) bool {
 // than its slots at once, so with that much left the pool limits nobody, however many clients are idle. Where it
 // does limit (10 busy clients among 10,000 idle ones that hold all of it; one client with all the demand) the
 // surplus is nil, and growth goes on as published.
+//
+// And it grows from where the credits are. A decrease is felt only as answers carry it, one credit each, so a pool that
+// was cut for a millisecond lies far below what is issued, and what is issued hardly moved. If the delay is below the target all the
+// same, that debt says nothing any more, but nobody is granted anything until one credit a round trip has paid it off, while the
+// server idles. So most of it is written off (goodput of 1,000 clients at twice the capacity in a model without other costs: 0.944
+// as published, 0.974 so, 0.996 with all of it written off, but then 6.5 % of the offered are rejected instead of 2.8).
 func (b *Breakwater) grow(load Load) {
+	if load.Active {
+		b.set(max(b.pool, b.config.CatchUp*float64(load.Issued)))
+	}
 	clients := float64(b.sessions)
 	step := max(b.config.Alpha*clients, 1)
 	if b.config.Headroom >= 0 {

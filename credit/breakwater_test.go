@@ -104,6 +104,28 @@ func TestFaultMoreThanOneUpdatePerRTT(t *testing.T) {
 	}
 }
 
+// A pool that was cut far below what is issued starts to grow near that, once the delay is below the target; as published, it
+// pays the debt off one credit a round trip.
+func TestGrowthStartsNearWhatIsIssued(t *testing.T) {
+	for _, c := range []struct {
+		catchUp float64
+		load    Load
+		want    float64
+	}{
+		{0, Load{Issued: 500, Active: true}, 401},
+		{-1, Load{Issued: 500, Active: true}, 101},
+		{0.5, Load{Issued: 500, Active: true}, 251},
+		{0, Load{Issued: 50, Active: true}, 101},
+		{0, Load{Issued: 500}, 100},
+	} {
+		b, _ := pooled(BreakwaterConfig{CatchUp: c.catchUp}, 1000, 100)
+		b.Update(1, Signal{}, c.load)
+		if b.pool != c.want {
+			t.Errorf("catch-up %v, %+v: pool %v, want %v", c.catchUp, c.load, b.pool, c.want)
+		}
+	}
+}
+
 func TestFaultPoolGrowsWhileClientsAreIdle(t *testing.T) {
 	grown := func(load Load, headroom float64) uint64 {
 		b, _ := pooled(BreakwaterConfig{Workers: 10, Headroom: headroom}, 1000, 10)

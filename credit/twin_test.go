@@ -278,6 +278,10 @@ func (w *twin) update(now clock.Time, delay, rtt time.Duration) bool {
 	if delay < w.target {
 		step := math.Max(w.alpha*n, 1)
 		active := w.busy || w.pending() > 0 || len(w.wanting)+len(w.waiting) > 0
+		if active {
+			w.pool = math.Max(w.pool, DefaultCatchUp*float64(w.issued()))
+			w.bound()
+		}
 		if active && w.pool-float64(w.issued()) <= step+math.Min(n, float64(w.slots)) {
 			w.pool += step
 		}
