@@ -34,7 +34,7 @@ type EndpointConfig struct {
 	TrustedNetwork bool
 	// Slots bounds the outstanding requests of one session. 0 = 256, at most 1024.
 	Slots int
-	// SessionsMax and ConnectionsMax bound what peers can make us keep. 0 = 1<<21 and 65536.
+	// SessionsMax and ConnectionsMax bound what peers can make us keep. 0 = 1<<20 and 65536.
 	SessionsMax, ConnectionsMax int
 	// NoPacking sends one message a packet. It is there to measure ports; packing never makes a message wait.
 	NoPacking bool

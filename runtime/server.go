@@ -159,7 +159,7 @@ func (s *Server) serveConfig() dispatcher.ServeConfig {
 		controller = credit.NewNone(slots)
 	}
 	return dispatcher.ServeConfig{
-		Credit:  credit.NewLedger(credit.Config{Slots: slots}, controller),
+		Credit:  credit.NewLedger(credit.Config{Slots: slots, MaxSessions: s.ep.cfg.SessionsMax}, controller),
 		Workers: s.cfg.Workers, Parallel: parallel, TargetDelay: target, DropThreshold: threshold,
 	}
 }
