@@ -88,11 +88,7 @@ func TestRejectedExpired(t *testing.T) {
 		if _, err := cli.Call(timeout(t, guard), "slow", nil, nil); err != nil {
 			t.Fatal(err)
 		}
-		// The interface of an AF_XDP client has its program already.
-		p.client.Interface, p.client.RequireXDP = "", false
-		if p.name == "udp" {
-			p.client.Address = addressOf(t, cli)
-		}
+		p = overUDP(p) // the interface of an AF_XDP client has its program already
 		other := dial(t, p, srv.Addr(), sw.ClientConfig{})
 		if _, err := other.Call(timeout(t, guard), "echo", nil, nil); err != nil {
 			t.Fatal(err)

@@ -9,11 +9,6 @@ import (
 	sw "github.com/stillwater-rpc/stillwater/runtime"
 )
 
-func addressOf(t *testing.T, cli *sw.Client) netip.Addr {
-	t.Helper()
-	return portOf(t, cli.Endpoint().Addr()).Addr()
-}
-
 func portOf(t *testing.T, address string) netip.AddrPort {
 	t.Helper()
 	at, err := netip.ParseAddrPort(address)

@@ -17,6 +17,7 @@ import (
 type place struct {
 	name           string
 	server, client sw.EndpointConfig
+	clientAddress  netip.Addr // for a port that would not find it itself
 	onServer       func(func() error) error
 	onClient       func(func() error) error
 }
@@ -27,7 +28,7 @@ func here(f func() error) error { return f() }
 func places(t *testing.T) []place {
 	loopback := netip.MustParseAddr("127.0.0.1")
 	all := []place{{
-		name: "udp", onServer: here, onClient: here,
+		name: "udp", clientAddress: loopback, onServer: here, onClient: here,
 		server: sw.EndpointConfig{Address: loopback}, client: sw.EndpointConfig{Address: loopback},
 	}}
 	pair, err := lab.NewPair(lab.PairConfig{})
@@ -41,7 +42,7 @@ func places(t *testing.T) []place {
 		}
 	})
 	return append(all, place{
-		name: "xdp", onServer: pair.A.Do, onClient: pair.B.Do,
+		name: "xdp", clientAddress: pair.B.Address.Addr(), onServer: pair.A.Do, onClient: pair.B.Do,
 		server: sw.EndpointConfig{Interface: pair.A.Interface, RequireXDP: true},
 		client: sw.EndpointConfig{Interface: pair.B.Interface, RequireXDP: true},
 	})
