@@ -23,12 +23,15 @@ const (
 	payloadBytes = 64
 	// short is how long the run lasts that shows what preparing a run allocates.
 	short = 50 * time.Millisecond
+	// longest is how long a run may be that makes up for it.
+	longest = 5 * time.Second
 )
 
 // settings are the flags.
 type settings struct {
-	calls uint64
-	udp   bool
+	calls  uint64
+	udp    bool
+	settle time.Duration
 }
 
 // run is the calls of one run and the heap objects made meanwhile.
@@ -56,6 +59,7 @@ func main() {
 		Flags: func(f *flag.FlagSet) {
 			f.Uint64Var(&s.calls, "calls", 1_000_000, "calls to count over, in each round")
 			f.BoolVar(&s.udp, "udp", false, "kernel UDP instead of AF_XDP")
+			f.DurationVar(&s.settle, "settle", time.Second, "load before the first round")
 		},
 		Run: func(ctx context.Context, r *prove.Run) error {
 			rounds, err := measure(ctx, r, s)
@@ -77,7 +81,7 @@ func measure(ctx context.Context, r *prove.Run, s settings) (rounds []round, err
 		r.Say("%s; %d-byte echoes, %d outstanding.", server.Mode, payloadBytes, outstanding)
 		// What is kept for ever is made by the first calls: request objects, slot tables, timers.
 		rate := 0.0
-		if _, err := once(ctx, p, time.Second, r.Seed, &rate); err != nil {
+		if _, err := once(ctx, p, s.settle, r.Seed, &rate); err != nil {
 			return err
 		}
 		for range r.Rounds {
@@ -100,8 +104,9 @@ func compare(ctx context.Context, p *child.Pair, calls, seed uint64, rate *float
 	}
 	var much run
 	for much.calls < little.calls+calls { // the rate may fall meanwhile, so once may not be enough
-		missing := float64(little.calls + calls - much.calls)
-		more, err := once(ctx, p, time.Duration(missing/max(*rate, 1)*1.2*float64(time.Second)), seed, rate)
+		// A rate out of a short run or a bad moment may be nonsense, so it may not plan for long.
+		seconds := min(1.2*float64(little.calls+calls-much.calls)/max(*rate, 1), longest.Seconds())
+		more, err := once(ctx, p, max(short, time.Duration(seconds*float64(time.Second))), seed, rate)
 		if err != nil {
 			return round{}, err
 		}
@@ -126,7 +131,7 @@ func once(ctx context.Context, p *child.Pair, window time.Duration, seed uint64,
 		return r, err
 	}
 	result, err := p.Closed(ctx, target.MethodEcho, load.ClosedLoop{
-		Plan:        load.Plan{PayloadBytes: payloadBytes, Duration: window, BucketWidth: -1, Cooldown: -1, Seed: seed},
+		Plan:        load.Plan{PayloadBytes: payloadBytes, Duration: window, BucketWidth: -1, Cooldown: -1, DrainLimit: prove.DrainLimit, Seed: seed},
 		Outstanding: outstanding,
 	})
 	if err = errors.Join(err, result.Err()); err != nil {

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"syscall"
 	"time"
 
@@ -99,8 +98,9 @@ func (s settings) underLoad(ctx context.Context, p *child.Pair, perS float64, se
 		ended <- err
 	}()
 	select {
-	case err := <-ended:
-		return moments{}, errors.Join(errors.New("the load ended before the kill"), err)
+	case err := <-ended: // this process was held up: the books must balance all the same, but nothing shows a recovery
+		at, failed := f()
+		return at, errors.Join(err, failed)
 	case <-time.After(warmup + s.before):
 	}
 	at, err := f()
@@ -157,9 +157,7 @@ func (l *life) judge(ctx context.Context, p *child.Pair, logs *prove.Logs, s set
 	l.GoodBefore = g.share(at.killed.Add(-s.before), at.killed.Add(-s.deadline)) // what was due just before may have lost its answer
 	l.KillToReady = at.ready.Sub(at.killed)
 	l.ReadyToGood, l.Recovered = g.recovery(at.ready, recoveredShare*l.GoodBefore)
-	if l.GoodBefore == 0 {
-		return fmt.Errorf("nothing was answered in %v before the kill: the machine is too slow for this load", s.before)
-	}
+	l.Recovered = l.Recovered && l.GoodBefore > 0 // nothing is easily as good as nothing
 	return nil
 }
 

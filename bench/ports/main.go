@@ -123,7 +123,7 @@ func (e *experiment) one(ctx context.Context, p *child.Pair, v int) error {
 	for i, n := range outstanding {
 		result, err := p.Closed(ctx, target.MethodEcho, load.ClosedLoop{
 			Plan: load.Plan{
-				PayloadBytes: payloadBytes, Warmup: e.warmup, Duration: e.window, BucketWidth: -1, Seed: e.seed,
+				PayloadBytes: payloadBytes, Warmup: e.warmup, Duration: e.window, BucketWidth: -1, DrainLimit: prove.DrainLimit, Seed: e.seed,
 			},
 			Outstanding: n,
 		})

@@ -17,6 +17,9 @@ import (
 // Work is what each request of the overload experiments asks for.
 var Work = workload.ServiceTime{Shape: workload.Constant, Mean: 10 * time.Microsecond}
 
+// DrainLimit is how long calls without a deadline are waited for: longer than the runtime keeps any.
+const DrainLimit = 30 * time.Second
+
 // capacityOutstanding keeps the server always busy: four answers share a kick, and as many more are under way.
 const capacityOutstanding = 16
 
@@ -26,7 +29,7 @@ func Capacity(ctx context.Context, p *child.Pair, window time.Duration, seed uin
 		return 0, err
 	}
 	result, err := p.Closed(ctx, target.MethodSpin, load.ClosedLoop{
-		Plan:        load.Plan{ServiceTime: Work, Warmup: window / 4, Duration: window, BucketWidth: -1, Seed: seed},
+		Plan:        load.Plan{ServiceTime: Work, Warmup: window / 4, Duration: window, BucketWidth: -1, DrainLimit: DrainLimit, Seed: seed},
 		Outstanding: capacityOutstanding,
 	})
 	return result.ThroughputPerS, errors.Join(err, result.Err())

@@ -1,0 +1,60 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stillwater-rpc/stillwater/bench/lab"
+	"github.com/stillwater-rpc/stillwater/bench/prove"
+)
+
+func TestMain(m *testing.M) {
+	prove.Children()
+	os.Exit(m.Run())
+}
+
+// requireLab skips without the rights to make namespaces, which is found out by making some.
+func requireLab(t *testing.T) {
+	t.Helper()
+	pair, err := lab.NewPair(lab.PairConfig{})
+	switch {
+	case err == nil:
+		if err := pair.Close(); err != nil {
+			t.Fatal(err)
+		}
+	case os.Geteuid() == 0:
+		t.Fatalf("root cannot make namespaces: %v", err)
+	default:
+		t.Skipf("not root, and namespaces cannot be made: %v", err)
+	}
+}
+
+// What must hold however slow the machine is: one outcome a request, no handler twice, and books that balance.
+func TestBadNetworkKeepsTheBooks(t *testing.T) {
+	requireLab(t)
+	r := prove.NewRun("faulty", 1)
+	e, err := measure(context.Background(), r, settings{
+		sessions: 20, slo: 200 * time.Microsecond, patient: 20 * time.Millisecond,
+		window: 30 * time.Millisecond, warmup: 5 * time.Millisecond, calibrate: 30 * time.Millisecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, arms := range e.steps {
+		for _, rounds := range arms {
+			for _, s := range rounds {
+				if s.Violations > 0 || len(s.Disagreements) > 0 {
+					t.Errorf("%.1f times capacity, deadline %v, %v %% faults: violations %q, disagreements %q",
+						s.Load, s.Deadline, 100*s.Fault, s.Examples, s.Disagreements)
+				}
+			}
+		}
+	}
+	if err := e.show(r); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,147 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stillwater-rpc/stillwater/bench/checker"
+	"github.com/stillwater-rpc/stillwater/bench/lab"
+	"github.com/stillwater-rpc/stillwater/bench/prove"
+	"github.com/stillwater-rpc/stillwater/hw/clock"
+)
+
+func TestMain(m *testing.M) {
+	prove.Children()
+	os.Exit(m.Run())
+}
+
+// requireLab skips without the rights to make namespaces, which is found out by making some.
+func requireLab(t *testing.T) {
+	t.Helper()
+	pair, err := lab.NewPair(lab.PairConfig{})
+	switch {
+	case err == nil:
+		if err := pair.Close(); err != nil {
+			t.Fatal(err)
+		}
+	case os.Geteuid() == 0:
+		t.Fatalf("root cannot make namespaces: %v", err)
+	default:
+		t.Skipf("not root, and namespaces cannot be made: %v", err)
+	}
+}
+
+// What must hold however slow the machine is: nothing stays attached, each request has one outcome, and the books agree.
+func TestKillKeepsTheBooks(t *testing.T) {
+	requireLab(t)
+	r := prove.NewRun("kill", 1)
+	s := settings{
+		sessions: 20, load: 0.1, deadline: 20 * time.Millisecond,
+		before: 100 * time.Millisecond, after: 500 * time.Millisecond, calibrate: 50 * time.Millisecond,
+	}
+	lives, err := measure(context.Background(), r, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := lives[0]
+	if l.Attached || l.Violations > 0 || len(l.Disagreements) > 0 {
+		t.Errorf("attached %v, violations %q, disagreements %q", l.Attached, l.Examples, l.Disagreements)
+	}
+	if l.Requests != l.Answered+l.Rejected+l.NeverSent+l.Unknown || l.Pings.Sent == 0 {
+		t.Errorf("%+v", l)
+	}
+	if err := show(r, s, lives); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAccount(t *testing.T) {
+	const ms = clock.Time(time.Millisecond)
+	for _, test := range []struct {
+		name           string
+		sent, answered []clock.Time
+		want           pings
+	}{
+		{"none", nil, nil, pings{}},
+		{"all answered", []clock.Time{1 * ms, 2 * ms}, []clock.Time{2 * ms, 5 * ms}, pings{Sent: 2, RoundTrip: 3 * time.Millisecond}},
+		{
+			"two lost in a row", []clock.Time{1 * ms, 2 * ms, 3 * ms, 7 * ms}, []clock.Time{2 * ms, 0, 0, 8 * ms},
+			pings{Sent: 4, Lost: 2, Outage: 5 * time.Millisecond, RoundTrip: time.Millisecond},
+		},
+		{
+			"lost to the end", []clock.Time{1 * ms, 2 * ms, 9 * ms}, []clock.Time{2 * ms, 0, 0},
+			pings{Sent: 3, Lost: 2, Outage: 7 * time.Millisecond, RoundTrip: time.Millisecond},
+		},
+	} {
+		if got := account(test.sent, test.answered); got != test.want {
+			t.Errorf("%s: %+v, want %+v", test.name, got, test.want)
+		}
+	}
+}
+
+func TestEchoRequest(t *testing.T) {
+	message := echoRequest(0xbeef, 0x1_0002)
+	sum := uint32(0)
+	for i := 0; i < len(message); i += 2 {
+		sum += uint32(message[i])<<8 | uint32(message[i+1])
+	}
+	for sum > 0xffff {
+		sum = sum>>16 + sum&0xffff
+	}
+	if sum != 0xffff {
+		t.Errorf("checksum: the sum is %04x", sum)
+	}
+	answer := append([]byte{0: 0x45, 19: 0}, message[:]...)
+	p := &pinger{id: 0xbeef}
+	if _, ok := p.parse(answer); ok {
+		t.Error("a request was taken for an answer")
+	}
+	answer[20] = icmpReply
+	if n, ok := p.parse(answer); !ok || n != 0x1_0002 {
+		t.Errorf("number %x, %v", n, ok)
+	}
+	for short := range answer {
+		if _, ok := p.parse(answer[:short]); ok {
+			t.Errorf("%d bytes were taken for an answer", short)
+		}
+	}
+	p.id++
+	if _, ok := p.parse(answer); ok {
+		t.Error("somebody else's answer was taken")
+	}
+}
+
+func TestGoodput(t *testing.T) {
+	const ms = clock.Time(time.Millisecond)
+	var endings []checker.Ending
+	for due := clock.Time(0); due < 400*ms; due += ms {
+		e := checker.Ending{Due: due, Finished: due + ms}
+		if due >= 100*ms && due < 150*ms {
+			e.Outcome = checker.Unknown
+		}
+		if due >= 150*ms && due < 200*ms {
+			e.Finished = due + 50*ms // answered, and too late
+		}
+		endings = append(endings, e)
+	}
+	g := newGoodput(endings, 5*time.Millisecond)
+	if got := g.share(0, 100*ms); got != 1 {
+		t.Errorf("before: %v", got)
+	}
+	if got := g.share(100*ms, 200*ms); got != 0 {
+		t.Errorf("while it is away: %v", got)
+	}
+	if got := g.share(500*ms, 600*ms); got != 0 {
+		t.Errorf("of nothing: %v", got)
+	}
+	if got, ok := g.recovery(120*ms, 0.95); got != 80*time.Millisecond || !ok {
+		t.Errorf("recovery after %v, %v", got, ok)
+	}
+	if _, ok := g.recovery(350*ms, 0.95); ok {
+		t.Error("a recovery was seen in less than a window")
+	}
+}
