@@ -1,0 +1,210 @@
+package runtime_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/link"
+	"github.com/vishvananda/netlink"
+
+	"github.com/stillwater-rpc/stillwater/bench/lab"
+	"github.com/stillwater-rpc/stillwater/bpf"
+	sw "github.com/stillwater-rpc/stillwater/runtime"
+)
+
+// newPair makes a veth pair; ok is false without the rights for it.
+func newPair(t *testing.T) (pair *lab.Pair, ok bool) {
+	t.Helper()
+	pair, err := lab.NewPair(lab.PairConfig{})
+	if err != nil {
+		requireUnprivileged(t, err)
+		return nil, false
+	}
+	t.Cleanup(func() {
+		if err := pair.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return pair, true
+}
+
+// attachForeign attaches a program that is not ours, by a link that lasts as long as the test.
+func attachForeign(t *testing.T, end *lab.End) {
+	t.Helper()
+	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Name: "somebody_else", Type: ebpf.XDP, License: "GPL",
+		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 2), asm.Return()}, // XDP_PASS
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { program.Close() })
+	if err := end.Do(func() error {
+		attached, err := link.AttachXDP(link.XDPOptions{Program: program, Interface: end.Index})
+		if err == nil {
+			t.Cleanup(func() { attached.Close() })
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestFallback opens where AF_XDP is not to be had: kernel UDP serves, and Mode says why; or opening fails, if AF_XDP is required.
+// Whoever is there is left alone.
+func TestFallback(t *testing.T) {
+	pair, ok := newPair(t)
+	if !ok {
+		return
+	}
+	attachForeign(t, pair.A)
+	address := pair.A.Address.Addr()
+	for name, c := range map[string]struct {
+		cfg sw.EndpointConfig
+		why string
+	}{
+		"a foreign program": {sw.EndpointConfig{Interface: pair.A.Interface, Address: address}, "somebody_else"},
+		"no such queue":     {sw.EndpointConfig{Interface: pair.A.Interface, Address: address, Queue: 5}, "queue 5"},
+		"no such interface": {sw.EndpointConfig{Interface: "eth99", Address: address}, "eth99"},
+		"no address":        {sw.EndpointConfig{Interface: "bare0"}, "no IPv4 address"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := pair.A.Do(func() error {
+				if name != "no address" {
+					return nil
+				}
+				attrs := netlink.NewLinkAttrs()
+				attrs.Name = c.cfg.Interface
+				return netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: "bare1"})
+			}); err != nil {
+				t.Fatal(err)
+			}
+			p := place{name: "udp", onServer: pair.A.Do, onClient: pair.B.Do, server: c.cfg}
+			srv := serve(t, p, sw.ServerConfig{SLO: calm}, map[string]sw.Handler{"echo": echo})
+			mode := srv.Endpoint().Mode()
+			if srv.Endpoint().PortName() != "udp" || !strings.HasPrefix(mode, "kernel UDP (") || !strings.Contains(mode, c.why) {
+				t.Errorf("mode: %s", mode)
+			}
+			at := net.JoinHostPort(address.String(), portText(t, srv.Addr()))
+			cli := dial(t, p, at, sw.ClientConfig{})
+			if _, err := cli.Call(timeout(t, guard), "echo", nil, nil); err != nil {
+				t.Errorf("over the fallback: %v", err)
+			}
+			c.cfg.RequireXDP = true
+			err := pair.A.Do(func() error {
+				e, err := sw.Open(c.cfg)
+				if err == nil {
+					return errors.Join(errors.New("opened"), e.Close())
+				}
+				if !strings.Contains(err.Error(), c.why) {
+					return err
+				}
+				return nil
+			})
+			if err != nil {
+				t.Errorf("with AF_XDP required: %v", err)
+			}
+		})
+	}
+	err := pair.A.Do(func() error {
+		status, err := bpf.Inspect(pair.A.Interface)
+		if err == nil && (!status.Attached || status.Name != "somebody_else") {
+			t.Errorf("the foreign program is gone: %+v", status)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func portText(t *testing.T, address string) string {
+	t.Helper()
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+// TestPeerChangesItsMAC gives the client's interface another MAC, which takes the link down and up: calls go on.
+func TestPeerChangesItsMAC(t *testing.T) {
+	pair, ok := newPair(t)
+	if !ok {
+		return
+	}
+	p := place{
+		name: "xdp", onServer: pair.A.Do, onClient: pair.B.Do,
+		server: sw.EndpointConfig{Interface: pair.A.Interface, RequireXDP: true},
+		client: sw.EndpointConfig{Address: pair.B.Address.Addr()},
+	}
+	srv, cli := start(t, p, sw.ServerConfig{SLO: calm}, map[string]sw.Handler{"echo": echo})
+	for _, text := range []string{"", "02:00:00:00:00:77", "02:00:00:00:00:78"} {
+		if text != "" {
+			err := pair.B.Do(func() error {
+				mac, err := net.ParseMAC(text)
+				if err != nil {
+					return err
+				}
+				l, err := netlink.LinkByName(pair.B.Interface)
+				if err != nil {
+					return err
+				}
+				return errors.Join(netlink.LinkSetDown(l), netlink.LinkSetHardwareAddr(l, mac), netlink.LinkSetUp(l))
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 20 {
+			if _, err := cli.Call(timeout(t, guard), "echo", nil, nil); err != nil {
+				t.Fatalf("with the MAC %q: %v", text, err)
+			}
+		}
+	}
+	audit(t, srv.Endpoint(), cli.Endpoint())
+}
+
+// TestDialAttachesNothing dials in a namespace of its own without naming an interface, as a library does that is told nothing.
+func TestDialAttachesNothing(t *testing.T) {
+	pair, ok := newPair(t)
+	if !ok {
+		return
+	}
+	var cli *sw.Client
+	err := pair.B.Do(func() (err error) {
+		cli, err = sw.Dial(context.Background(), "10.77.0.1:9", sw.ClientConfig{})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cli.Close()
+	if cli.Endpoint().PortName() != "udp" || cli.Endpoint().Mode() != "kernel UDP" {
+		t.Errorf("%s: %s", cli.Endpoint().PortName(), cli.Endpoint().Mode())
+	}
+	err = pair.B.Do(func() error {
+		links, err := netlink.LinkList()
+		if err != nil {
+			return err
+		}
+		for _, l := range links {
+			status, err := bpf.Inspect(l.Attrs().Name)
+			if err != nil {
+				return err
+			}
+			if status.Attached {
+				t.Errorf("%s has program %d", status.Interface, status.ProgramID)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
