@@ -70,6 +70,9 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// atMost shortens a part of the run that is usually so long, for who wants a quick look: nothing needs to be longer than the window of a step.
+func (c *Config) atMost(usual time.Duration) time.Duration { return min(usual, c.Window) }
+
 // The parts of a run. Each was made as short as its figure stays stable.
 const (
 	unloadedWindow = 300 * time.Millisecond
@@ -78,6 +81,7 @@ const (
 	// capacityOutstanding keeps the server always busy: four answers share a kick, and as many more are under way.
 	capacityOutstanding = 16
 	stepWarmup          = 300 * time.Millisecond
+	calmTime            = 100 * time.Millisecond // at 0.5x, before the overload
 	overloadTime        = 300 * time.Millisecond // at 2x, before the load falls
 	recoveryTime        = 300 * time.Millisecond // at 0.5x
 	overloadAt          = 2.0

@@ -46,11 +46,11 @@ type calibration struct {
 // calibrate measures the unloaded round trip and the capacity: the most that a closed loop gets through a server
 // without control, which is always busy then.
 func (a *arm) calibrate(ctx context.Context) (c calibration, err error) {
-	alone, err := a.closedLoop(ctx, 1, unloadedWindow, unloadedWindow/3)
+	alone, err := a.closedLoop(ctx, 1, a.cfg.atMost(unloadedWindow), a.cfg.atMost(unloadedWindow)/3)
 	if err != nil {
 		return c, err
 	}
-	busy, err := a.closedLoop(ctx, capacityOutstanding, capacityWindow, capacityWarmup)
+	busy, err := a.closedLoop(ctx, capacityOutstanding, a.cfg.atMost(capacityWindow), a.cfg.atMost(capacityWarmup))
 	if err != nil {
 		return c, err
 	}
@@ -58,14 +58,14 @@ func (a *arm) calibrate(ctx context.Context) (c calibration, err error) {
 	c.roundTrip = max(time.Duration(alone.LatencyNsP50)-a.cfg.Service.Mean, 0)
 	c.slo = max(sloFloor, sloFactor*(a.cfg.Service.Mean+c.roundTrip)).Round(10 * time.Microsecond)
 	if c.capacityPerS == 0 {
-		return c, fmt.Errorf("the server answered nothing in %v", capacityWindow)
+		return c, fmt.Errorf("the server answered nothing in %v", a.cfg.atMost(capacityWindow))
 	}
 	return c, nil
 }
 
 // sweepStep measures one offered load.
 func (a *arm) sweepStep(ctx context.Context, c calibration, times float64) (Step, error) {
-	loop := load.OpenLoop{Plan: a.plan(a.cfg.Window, stepWarmup), Rate: times * c.capacityPerS}
+	loop := load.OpenLoop{Plan: a.plan(a.cfg.Window, a.cfg.atMost(stepWarmup)), Rate: times * c.capacityPerS}
 	loop.BucketWidth = -1
 	r, err := a.openLoop(ctx, loop)
 	if err != nil {
@@ -98,16 +98,19 @@ type fall struct {
 	at      int // index of the first bucket after the fall
 }
 
-// stepDown offers overload, then half load.
+// stepDown offers half load, overload, and half load again.
 func (a *arm) stepDown(ctx context.Context, c calibration, seed uint64) (fall, error) {
 	loop := load.OpenLoop{
-		Plan: a.plan(overloadTime+recoveryTime, stepWarmup), Rate: overloadAt * c.capacityPerS,
-		Steps: []load.Step{{At: overloadTime, RatePerS: recoveredAt * c.capacityPerS}},
+		Plan: a.plan(calmTime+overloadTime+recoveryTime, a.cfg.atMost(stepWarmup)), Rate: recoveredAt * c.capacityPerS,
+		Steps: []load.Step{
+			{At: calmTime, RatePerS: overloadAt * c.capacityPerS},
+			{At: calmTime + overloadTime, RatePerS: recoveredAt * c.capacityPerS},
+		},
 	}
 	loop.BucketWidth, loop.Seed = bucketWidth, seed
 	r, err := a.openLoop(ctx, loop)
 	if err != nil {
 		return fall{}, fmt.Errorf("%v, step down: %w", a.control, err)
 	}
-	return fall{buckets: r.Buckets, at: int(overloadTime / bucketWidth)}, nil
+	return fall{buckets: r.Buckets, at: int((calmTime + overloadTime) / bucketWidth)}, nil
 }

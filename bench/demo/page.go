@@ -19,7 +19,7 @@ func (e *experiment) page() report.Page {
 	}
 	median, _ := r.recovery()
 	timeline := report.Timeline{Name: "credits, median of " + strconv.Itoa(len(r.Falls)), BucketWidth: bucketWidth, Shares: median}
-	label := fmt.Sprintf("%.0fx capacity, then %.1fx", overloadAt, recoveredAt)
+	label := fmt.Sprintf("%.0fx capacity, %.1fx around it", overloadAt, recoveredAt)
 	return report.Page{
 		Title:   "A server at and beyond its capacity",
 		Verdict: r.Verdict,
@@ -46,7 +46,7 @@ func (e *experiment) page() report.Page {
 			{
 				Title:  "After the overload",
 				Text:   "Share of the requests of each 10 ms that were answered within the SLO.",
-				Charts: []report.LineChart{report.StepChart([]report.Timeline{timeline}, 0, overloadTime, label)},
+				Charts: []report.LineChart{report.StepChart([]report.Timeline{timeline}, calmTime, calmTime+overloadTime, label)},
 			},
 			{Title: "All numbers", Tables: []report.DataTable{r.numbers()}},
 		},

@@ -158,6 +158,9 @@ func (e *experiment) sweep(ctx context.Context, a *arm) error {
 		}
 		e.result.Falls = append(e.result.Falls, f)
 	}
+	if len(e.result.Falls) > 0 {
+		e.say("%s", e.result.timeline())
+	}
 	return nil
 }
 

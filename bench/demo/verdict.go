@@ -40,6 +40,26 @@ func (r *Result) recovery() (median []float64, worst float64) {
 	return median, slices.Min(median[min(from, count-1):])
 }
 
+// timeline shows the fall of the load in words: the share within the SLO of each bucket, shortly before and after.
+func (r *Result) timeline() string {
+	const before, after = 5, 15
+	median, _ := r.recovery()
+	at := r.Falls[0].at
+	var b strings.Builder
+	fmt.Fprintf(&b, "Step from %.1fx to %.0fx and back to %.1fx, %% within the SLO of each %v around the fall (median of %d): ",
+		recoveredAt, overloadAt, recoveredAt, bucketWidth, len(r.Falls))
+	for i := max(at-before, 0); i < min(at+after, len(median)); i++ {
+		if i == at {
+			b.WriteString("|")
+		}
+		fmt.Fprintf(&b, " %.0f", 100*median[i])
+		if i == at-1 {
+			b.WriteString(" ")
+		}
+	}
+	return b.String()
+}
+
 // judge compares with what is expected, and says in one sentence what was seen.
 func (r *Result) judge() {
 	credits, none := r.highest(sw.Credits), r.highest(sw.NoControl)

@@ -57,6 +57,9 @@ func newDemo(c *cli) *cobra.Command {
 
 // demo runs the experiment with this program as both of its children.
 func (c *cli) demo(f demoFlags) error {
+	if f.sessions < 1 || f.steps < 1 { // zero is the package's word for its default
+		return usageError("--sessions %d, --steps %d: at least 1", f.sessions, f.steps)
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("finding this program, to start it twice: %w", err)

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// demoKeys are the keys that every line of the demo's JSON has.
+var demoKeys = []string{
+	"arm", "port", "load", "offered_per_s", "goodput_per_s", "capacity_per_s", "slo_ns", "latency_ns_p50", "latency_ns_p99",
+	"latency_ns_p999", "rejected_per_s", "reject_latency_ns_p99", "expired_per_s",
+}
+
+// demoCommand is a short demo in a process of its own: it starts this test binary as its children.
+func demoCommand(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command("/proc/self/exe", append([]string{"demo", "--window", "50ms", "--steps", "1", "--sessions", "50"}, args...)...)
+	cmd.Env = append(os.Environ(), asProgramVariable+"=1", "GORACE=atexit_sleep_ms=0")
+	return cmd
+}
+
+// stderrOf is what a command said before it failed.
+func stderrOf(err error) string {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return string(exit.Stderr)
+	}
+	return ""
+}
+
+// childrenOf lists the children of all threads of a process.
+func childrenOf(t *testing.T, pid int) (children []int) {
+	t.Helper()
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // a thread that has ended since
+		}
+		for _, word := range strings.Fields(string(text)) {
+			child, err := strconv.Atoi(word)
+			if err != nil {
+				t.Fatal(err)
+			}
+			children = append(children, child)
+		}
+	}
+	return children
+}
+
+func TestDemoPrintsOneObjectAStep(t *testing.T) {
+	for _, loopback := range []bool{true, false} {
+		args := []string{"-o", "jsonl", "--html", filepath.Join(t.TempDir(), "demo.html")}
+		port := "xdp"
+		if loopback || os.Geteuid() != 0 {
+			port = "udp"
+		}
+		if loopback {
+			args = append(args, "--loopback")
+		}
+		cmd := demoCommand(t, args...)
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("loopback %v: %v\n%s", loopback, err, stderrOf(err))
+		}
+		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+		if len(lines) != 20 {
+			t.Fatalf("%d lines, want 2 arms of 10 loads", len(lines))
+		}
+		for _, line := range lines {
+			var step map[string]any
+			if err := json.Unmarshal([]byte(line), &step); err != nil {
+				t.Fatal(err)
+			}
+			for _, key := range demoKeys {
+				if _, ok := step[key]; !ok {
+					t.Errorf("no %s in %s", key, line)
+				}
+			}
+			if step["port"] != port {
+				t.Errorf("port %v, want %s", step["port"], port)
+			}
+		}
+		page, err := os.ReadFile(args[3])
+		if err != nil || !strings.Contains(string(page), "<svg") {
+			t.Errorf("the page: %v, %d bytes", err, len(page))
+		}
+	}
+}
+
+func TestDemoTableEndsWithASentence(t *testing.T) {
+	out, err := demoCommand(t, "--loopback", "--html", "").Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, stderrOf(err))
+	}
+	for _, want := range []string{"Kernel UDP on loopback, not AF_XDP: --loopback was given.", "capacity", "goodput", "times its capacity the server kept"} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+}
+
+func TestDemoUsage(t *testing.T) {
+	for _, args := range [][]string{{"--sessions", "0"}, {"--window", "1ms"}, {"--steps", "0"}, {"--service-time", "triangular:1us"}} {
+		cliRun(t, append([]string{"demo", "--loopback"}, args...)...).check(t, exitUsage)
+	}
+}
+
+// An interrupt in the middle, or the death of a child, leaves no process behind; the namespaces end with their last process.
+func TestDemoLeavesNothingBehind(t *testing.T) {
+	for _, how := range []string{"interrupt", "child dies"} {
+		cmd := demoCommand(t, "--html", "")
+		stdout, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		// The first line says that both children run.
+		if _, err := bufio.NewReader(stdout).ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+		children := childrenOf(t, cmd.Process.Pid)
+		if len(children) != 2 {
+			t.Fatalf("children %v", children)
+		}
+		victim, signal := cmd.Process.Pid, syscall.SIGINT
+		if how == "child dies" {
+			victim, signal = children[0], syscall.SIGKILL
+		}
+		if err := syscall.Kill(victim, signal); err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Wait(); err == nil {
+			t.Errorf("%s: no error", how)
+		}
+		for _, pid := range children {
+			if _, err := os.Stat(filepath.Join("/proc", strconv.Itoa(pid))); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%s: child %d is still there", how, pid)
+			}
+		}
+	}
+}
