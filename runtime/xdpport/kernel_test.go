@@ -3,6 +3,7 @@
 package xdpport_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math/rand/v2"
 	"net"
@@ -58,21 +59,8 @@ func TestKernelKeepsInterface(t *testing.T) {
 			}
 		}
 	}
-	err := pair.B.Do(func() error {
-		entries, err := netlink.NeighList(pair.B.Index, netlink.FAMILY_V4)
-		if err != nil {
-			return err
-		}
-		for _, e := range entries {
-			if e.IP.Equal(to.IP) && e.HardwareAddr.String() == pair.A.Hardware.String() {
-				return nil
-			}
-		}
-		t.Errorf("ARP was not answered: %v", entries)
-		return nil
-	})
-	if err != nil {
-		t.Error(err)
+	if !knows(t, pair.B, to.IP, pair.A.Hardware) {
+		t.Error("ARP was not answered")
 	}
 	if err := pair.B.Do(func() error {
 		conn, err := net.DialUDP("udp4", nil, &net.UDPAddr{IP: to.IP, Port: 7701})
@@ -92,6 +80,21 @@ func TestKernelKeepsInterface(t *testing.T) {
 	if n, err := other.Read(got); err != nil || string(got[:n]) != "for another" {
 		t.Errorf("UDP to another port: %q, %v", got[:n], err)
 	}
+}
+
+// knows reports whether an end's kernel has the neighbour under this hardware address.
+func knows(t *testing.T, end *lab.End, ip net.IP, hardware net.HardwareAddr) (found bool) {
+	t.Helper()
+	if err := end.Do(func() error {
+		entries, err := netlink.NeighList(end.Index, netlink.FAMILY_V4)
+		for _, e := range entries {
+			found = found || e.IP.Equal(ip) && bytes.Equal(e.HardwareAddr, hardware)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return found
 }
 
 // packetSocket is a raw socket at an end: it sends any bytes, and sees what the end gets.
