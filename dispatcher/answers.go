@@ -238,20 +238,11 @@ func (d *Dispatcher) lost(at *dialed) {
 	}
 }
 
-// loseSession ends what is outstanding and makes the session register anew. A call beyond the limit never ran: it waits again.
+// loseSession ends what is outstanding and makes the session register anew. Also what was last refused for want of a credit has
+// an unknown outcome: another copy of it may have run before the server went.
 func (d *Dispatcher) loseSession(s *Session) {
 	var lost *Call
-	s.out.Each(func(call *Call) {
-		switch {
-		case call.state != callRefused:
-			lost = d.endLater(lost, call, OutcomePeerLost)
-		case s.waiting.Push(&call.waiter, call.Deadline) != nil:
-			lost = d.endLater(lost, call, OutcomeQueueFull)
-		default:
-			call.state = callQueued
-			d.caller.timers.Arm(&call.timer, d.wake(call, s.expiry(call.Deadline)))
-		}
-	})
+	s.out.Each(func(call *Call) { lost = d.endLater(lost, call, OutcomePeerLost) })
 	s.reset(d)
 	d.endAll(lost)
 	d.pump(s)
@@ -393,11 +384,9 @@ func (d *Dispatcher) callDue(c *Call) {
 		d.finishCall(c, OutcomeExpired)
 		d.armProbe(s)
 	case d.end(c) <= d.now:
+		// One that was refused for want of a credit is no different: another copy of it may have arrived since.
 		outcome := OutcomeDeadline
-		switch {
-		case c.state == callRefused:
-			outcome = OutcomeExpired
-		case c.Deadline == 0:
+		if c.Deadline == 0 {
 			outcome = OutcomePeerLost
 		}
 		d.finishCall(c, outcome)

@@ -28,7 +28,10 @@ const (
 	spinDefault = 50 * time.Microsecond
 	yieldEvery  = 50 * time.Microsecond // other goroutines wait no longer for a busy loop
 	yieldEmpty  = 64                    // empty polls between two yields
-	waitMax     = 100 * time.Millisecond
+	// While requests wait, the port is not asked for more after each of them: of handlers that take no time, ten run between two polls, which on
+	// kernel UDP are system calls. Packets wait no longer for it than the stamp of their arrival is wrong.
+	turnEvery = 2 * time.Microsecond
+	waitMax   = 100 * time.Millisecond
 	// A link that is down keeps packets on the TX ring for as long as it is down: they are kicked again so often.
 	waitOutstanding = time.Millisecond
 	// A kick costs about 1 us of system call, so four answers share one. Holding an answer back for longer than
@@ -68,6 +71,7 @@ type Loop struct {
 	err     error // of Stop
 
 	// of the leader
+	turned     clock.Time
 	yielded    clock.Time
 	idleSince  clock.Time
 	emptyPolls int
@@ -276,7 +280,11 @@ func (l *Loop) lead() (ends bool) {
 	l.idleSince = 0
 	now := clock.Now()
 	for !l.stopping.Load() {
-		busy := l.turn(now)
+		busy := true
+		if now.Sub(l.turned) >= turnEvery || !l.d.Waiting() {
+			l.turned = now
+			busy = l.turn(now)
+		}
 		if r := l.d.Next(now); r != nil {
 			l.flushIfDue(now)
 			finished, leads := l.run(r)

@@ -279,5 +279,8 @@ func (d *Dispatcher) sweepTables() {
 // Drain refuses all new requests from here on; what was admitted is answered. Pending reports what is left.
 func (d *Dispatcher) Drain() { d.server.draining = true }
 
+// Waiting reports whether requests wait to be run.
+func (d *Dispatcher) Waiting() bool { return d.server.queue.live > 0 }
+
 // Pending is the number of requests admitted and not answered.
 func (d *Dispatcher) Pending() int { return d.server.queue.live + d.server.inService }
