@@ -193,6 +193,11 @@ func TestAnnouncedMACChange(t *testing.T) {
 	table := openAt(t, pair.A, neighbour.Open)
 	peer := pair.B.Address.Addr().As16()
 	eventually(t, "the peer is resolved", func() bool { _, ok := resolved(table, peer); return ok })
+	cache := table.NewCache()
+	before, _ := cache.Lookup(peer)
+	if again, ok := cache.Lookup(peer); !ok || again != before || again != mustLookup(t, table, peer) {
+		t.Fatalf("cached %+v, then %+v", before, again)
+	}
 	changed := setMAC(t, pair.B, "02:00:00:00:be:ef")
 	var speaker *net.UDPConn
 	if err := pair.B.Do(func() (err error) {
@@ -207,6 +212,21 @@ func TestAnnouncedMACChange(t *testing.T) {
 		hop, ok := resolved(table, peer)
 		return ok && hop.DstMAC == changed
 	})
+	if hop, ok := cache.Lookup(peer); !ok || hop.DstMAC != changed {
+		t.Errorf("the cache says %+v, %v", hop, ok)
+	}
+	if _, ok := cache.Lookup(ip("10.77.0.99")); ok {
+		t.Error("the cache answers for another address")
+	}
+}
+
+func mustLookup(t *testing.T, table *neighbour.Table, ip [16]byte) neighbour.Hop {
+	t.Helper()
+	hop, ok := table.Lookup(ip)
+	if !ok {
+		t.Fatal("not found")
+	}
+	return hop
 }
 
 // hasten makes the kernel's neighbour clocks run fast in an end's namespace.
@@ -361,6 +381,17 @@ func TestNoAllocation(t *testing.T) {
 	table.Resolve(unknown)
 	if n := testing.AllocsPerRun(100, func() { table.Lookup(peer); table.Lookup(unknown) }); n != 0 {
 		t.Errorf("Lookup costs %v allocations", n)
+	}
+}
+
+func BenchmarkCachedLookup(b *testing.B) {
+	pair := newPair(b)
+	table := openAt(b, pair.A, neighbour.Open)
+	peer := pair.B.Address.Addr().As16()
+	eventually(b, "the peer is resolved", func() bool { _, ok := resolved(table, peer); return ok })
+	cache := table.NewCache()
+	for b.Loop() {
+		cache.Lookup(peer)
 	}
 }
 

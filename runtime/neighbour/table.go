@@ -92,23 +92,32 @@ func open(ifindex int, probeInterval time.Duration) (_ *Table, err error) {
 // our own, broadcast or multicast, or a next hop that the kernel does not know (see [Table.Resolve]). It takes no lock
 // and does not allocate.
 func (t *Table) Lookup(ip [16]byte) (Hop, bool) {
+	hop, _, ok := t.view.Load().lookup(ip)
+	return hop, ok
+}
+
+func (v *view) lookup(ip [16]byte) (Hop, *neighbour, bool) {
 	destination, ok := addressOf(&ip)
 	if !ok {
-		return Hop{}, false
+		return Hop{}, nil, false
 	}
-	v := t.view.Load()
 	next, source, ok := v.routing.hop(destination)
 	if !ok {
-		return Hop{}, false
+		return Hop{}, nil, false
 	}
 	n := v.neighbours[next]
 	if n == nil {
-		return Hop{}, false
+		return Hop{}, nil, false
 	}
-	if !n.used.Load() { // no store otherwise, so that the cache line stays shared
+	n.use()
+	return Hop{SrcIP: source.mapped(), NextHop: next.mapped(), SrcMAC: v.mac, DstMAC: n.mac}, n, true
+}
+
+// use marks the neighbour; there is no store if it is marked, so that the cache line stays shared.
+func (n *neighbour) use() {
+	if !n.used.Load() {
 		n.used.Store(true)
 	}
-	return Hop{SrcIP: source.mapped(), NextHop: next.mapped(), SrcMAC: v.mac, DstMAC: n.mac}, true
 }
 
 // PolicyRuleCount is how many routing rules (ip-rule(8)) the host had at Open beyond the kernel's own three. The

@@ -69,6 +69,7 @@ func (p *Port) open(cfg Config, link netlink.Link) (err error) {
 	if p.hops, err = neighbour.Open(index); err != nil {
 		return err
 	}
+	p.hop = p.hops.NewCache()
 	if p.queue, err = xsk.Open(xsk.Config{Interface: index, QueueID: cfg.Queue}); err != nil {
 		return errors.Join(err, holder(cfg.Interface, err))
 	}

@@ -30,6 +30,7 @@ type Port struct {
 	queue   *xsk.Queue // nil once closed
 	program *bpf.Program
 	hops    *neighbour.Table
+	hop     neighbour.Cache
 	held    *net.UDPConn
 	local   wire.Addr
 	mode    string
@@ -96,7 +97,7 @@ func (p *Port) Lend() (dispatcher.Buffer, bool) {
 // the kernel is made to look for it.
 func (p *Port) Send(b dispatcher.Buffer, to wire.Addr) {
 	addr := frame.Addr(b.Token)
-	hop, ok := p.hops.Lookup(to.IP)
+	hop, ok := p.hop.Lookup(to.IP)
 	if !ok {
 		p.hops.Resolve(to.IP)
 		p.stats.SendDropped++
