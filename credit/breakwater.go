@@ -13,7 +13,7 @@ const (
 	DefaultTargetDelay = 80 * time.Microsecond // 0.4 SLO, for an SLO of 200 us (10 us of service and 10 us of RTT)
 	DefaultSlots       = 256                   // requests that one session may have outstanding
 	DefaultHeadroom    = 1.0                   // credits per client that the pool may exceed what is issued
-	DefaultCatchUp     = 0.8                   // share of what is issued that the pool resumes its growth from
+	DefaultCatchUp     = 0.7                   // share of what is issued that the pool resumes its growth from
 	decreaseFactorMin  = 0.5                   // an update never takes more than half the pool
 )
 
@@ -118,7 +118,7 @@ func (b *Breakwater) Update(now clock.Time, signal Signal, load Load) bool {
 // was cut for a millisecond lies far below what is issued, and what is issued hardly moved. If the delay is below the target all the
 // same, that debt says nothing any more, but nobody is granted anything until one credit a round trip has paid it off, while the
 // server idles. So most of it is written off (goodput of 1,000 clients at twice the capacity in a model without other costs: 0.944
-// as published, 0.974 so, 0.996 with all of it written off, but then 6.5 % of the offered are rejected instead of 2.8).
+// as published, 0.968 so, 0.996 with all of it written off, but then 6.5 % of the offered are rejected instead of 2.2).
 func (b *Breakwater) grow(load Load) {
 	if load.Active {
 		b.set(max(b.pool, b.config.CatchUp*float64(load.Issued)))

@@ -112,7 +112,7 @@ func TestGrowthStartsNearWhatIsIssued(t *testing.T) {
 		load    Load
 		want    float64
 	}{
-		{0, Load{Issued: 500, Active: true}, 401},
+		{0, Load{Issued: 500, Active: true}, 351},
 		{-1, Load{Issued: 500, Active: true}, 101},
 		{0.5, Load{Issued: 500, Active: true}, 251},
 		{0, Load{Issued: 50, Active: true}, 101},

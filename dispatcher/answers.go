@@ -184,6 +184,9 @@ func (d *Dispatcher) onReject(c *session.Conn, r wire.Reject) {
 			d.armCall(call)
 		}
 	default:
+		if r.Reason == wire.RejectOverloaded && !s.gate.CanSend() {
+			s.gate.Overloaded(d.now)
+		}
 		call.Reason, call.Advice = r.Reason, r.Advice
 		d.finishCall(call, OutcomeRejected)
 	}

@@ -23,11 +23,12 @@ type Dispatcher struct {
 	refuse rate // refusals to sessions
 	batch  [batchSize]Datagram
 
-	out      []outgoing // by connection index
-	dirty    []*session.Conn
-	raw      int // packets queued that belong to no connection
-	unsent   int
-	unsentBy clock.Time // when the first of them must leave
+	out         []outgoing // by connection index
+	dirty       []*session.Conn
+	raw         int // packets queued that belong to no connection
+	unsent      int
+	unsentSince clock.Time // when the first of them was put there
+	unsentBy    clock.Time // when the first of them must leave
 
 	server     server
 	caller     caller

@@ -59,8 +59,10 @@ func (d *Dispatcher) finish(c *session.Conn, o *outgoing) {
 	d.stats.PacketsSent++
 }
 
-// Unsent is the number of answers that wait in packets under construction, and the instant by which the first must leave.
-func (d *Dispatcher) Unsent() (count int, by clock.Time) { return d.unsent, d.unsentBy }
+// Unsent is the number of answers that wait in packets under construction, since when, and the instant by which the first must leave.
+func (d *Dispatcher) Unsent() (count int, since, by clock.Time) {
+	return d.unsent, d.unsentSince, d.unsentBy
+}
 
 // Flush finishes all packets under construction and kicks the port. The stamp of each packet is now.
 func (d *Dispatcher) Flush(now clock.Time) {
@@ -100,6 +102,9 @@ func (d *Dispatcher) answered(deadline clock.Time) {
 		by = min(by, deadline.Add(-d.rtt.Smoothed()))
 	}
 	d.unsentBy = clock.Earliest(d.unsentBy, by)
+	if d.unsent == 0 {
+		d.unsentSince = d.now
+	}
 	d.unsent++
 }
 

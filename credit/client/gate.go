@@ -13,6 +13,7 @@ const (
 	DefaultLease  = 500 * time.Millisecond
 	ProbeTimeMin  = 50 * time.Microsecond  // the first probe waits this long, or one RTT if that is longer
 	ProbeTimeMax  = 100 * time.Millisecond // the last one of a doubling; far below any lease
+	probeOverload = 7                      // doublings after a refusal for overload: 6.4 ms at least
 	probeDoubling = 20                     // doublings after which it is certainly above ProbeTimeMax
 )
 
@@ -126,6 +127,13 @@ func (g *Gate) ProbeDue(now clock.Time, demand, outstanding int) bool {
 		g.doublings++
 	}
 	return true
+}
+
+// Overloaded notes that the server refused a request because it has too much to do. It has listed the session by that, if it left it without a
+// credit, so asking again soon tells it nothing, and would be work for it when it has most: the next wait is a long one.
+func (g *Gate) Overloaded(now clock.Time) {
+	g.last = now
+	g.doublings = max(g.doublings, probeOverload)
 }
 
 // NextProbe is the earliest instant of the next probe, should the client then have demand, nothing outstanding and no

@@ -231,3 +231,24 @@ func BenchmarkGate(b *testing.B) {
 		g.Apply(clock.Time(i+1), uint64(i+2), uint32(i+1))
 	}
 }
+
+// A refusal for overload makes the next probe wait long; a credit ends that, too.
+func TestOverloadPutsTheProbeOff(t *testing.T) {
+	gate := NewGate(0)
+	gate.Take()
+	now := clock.Time(1e9)
+	gate.Apply(now, 1, 1)
+	gate.Overloaded(now)
+	if wait := gate.NextProbe().Sub(now); wait != ProbeTimeMin<<probeOverload {
+		t.Errorf("waits %v", wait)
+	}
+	if gate.ProbeDue(gate.NextProbe()-1, 1, 0) || !gate.ProbeDue(gate.NextProbe(), 1, 0) {
+		t.Error("not due when it says")
+	}
+	gate.Apply(now, 2, 2)
+	gate.Take()
+	gate.Apply(now, 2, 3)
+	if wait := gate.NextProbe().Sub(now); wait != ProbeTimeMin {
+		t.Errorf("after a credit it waits %v", wait)
+	}
+}
