@@ -76,10 +76,12 @@ func (c *Config) atMost(usual time.Duration) time.Duration { return min(usual, c
 // The parts of a run. Each was made as short as its figure stays stable.
 const (
 	unloadedWindow = 300 * time.Millisecond
-	capacityWindow = time.Second
+	capacityWindow = 500 * time.Millisecond
 	capacityWarmup = 300 * time.Millisecond
-	// capacityOutstanding keeps the server always busy: four answers share a kick, and as many more are under way.
-	capacityOutstanding = 16
+	// capacityOutstanding keeps the server always busy: four answers share a kick, four wait and four are under way. More would
+	// only wait longer, and be asked for again.
+	capacityOutstanding = 12
+	capacityRounds      = 3 // of which the median counts
 	stepWarmup          = 300 * time.Millisecond
 	calmTime            = 100 * time.Millisecond // at 0.5x, before the overload
 	overloadTime        = 300 * time.Millisecond // at 2x, before the load falls

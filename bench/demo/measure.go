@@ -3,6 +3,7 @@ package demo
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/bench/load"
@@ -50,11 +51,16 @@ func (a *arm) calibrate(ctx context.Context) (c calibration, err error) {
 	if err != nil {
 		return c, err
 	}
-	busy, err := a.closedLoop(ctx, capacityOutstanding, a.cfg.atMost(capacityWindow), a.cfg.atMost(capacityWarmup))
-	if err != nil {
-		return c, err
+	var rounds []float64
+	for range capacityRounds {
+		busy, err := a.closedLoop(ctx, capacityOutstanding, a.cfg.atMost(capacityWindow), a.cfg.atMost(capacityWarmup))
+		if err != nil {
+			return c, err
+		}
+		rounds = append(rounds, busy.ThroughputPerS)
 	}
-	c.capacityPerS = busy.ThroughputPerS
+	slices.Sort(rounds)
+	c.capacityPerS = rounds[len(rounds)/2]
 	c.roundTrip = max(time.Duration(alone.LatencyNsP50)-a.cfg.Service.Mean, 0)
 	c.slo = max(sloFloor, sloFactor*(a.cfg.Service.Mean+c.roundTrip)).Round(10 * time.Microsecond)
 	if c.capacityPerS == 0 {
