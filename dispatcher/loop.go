@@ -283,7 +283,7 @@ func (l *Loop) lead() (ends bool) {
 	l.idleSince = 0
 	now := clock.Now()
 	for !l.stopping.Load() {
-		busy := true
+		busy := false
 		if now.Sub(l.turned) >= turnEvery || !l.d.Waiting() {
 			l.turned = now
 			busy = l.turn(now)

@@ -23,11 +23,12 @@ type quietPort struct {
 	outstanding int
 	waits       chan time.Duration // gets the timeout of each Wait, if there is room
 	closes      atomic.Int32
+	receives    atomic.Int64
 }
 
 func newQuietPort() *quietPort { return &quietPort{waits: make(chan time.Duration, 1)} }
 
-func (p *quietPort) Receive(clock.Time, []Datagram) int { return 0 }
+func (p *quietPort) Receive(clock.Time, []Datagram) int { p.receives.Add(1); return 0 }
 func (p *quietPort) Kick()                              {}
 func (p *quietPort) Outstanding() int                   { return p.outstanding }
 func (p *quietPort) Close() error                       { p.closes.Add(1); return nil }
@@ -78,17 +79,18 @@ func newTestLoop(t *testing.T, workers int) (*Loop, *quietPort) {
 // enqueue puts requests of an earlier session of place 1 into the queue: they run, and their answers go nowhere.
 func enqueue(t *testing.T, l *Loop, count int, run func()) {
 	t.Helper()
-	m := &Method{Name: "run", ID: wire.MethodOf("run"), Run: func(*Request) { run() }}
-	err := l.Do(func(d *Dispatcher, now clock.Time) {
-		for range count {
-			r := d.server.pool.get()
-			r.Method, r.state, r.arrival, r.enqueued = m, requestQueued, now, now
-			r.session, r.serial = 1, d.server.peers.Serial(1)-1
-			d.server.queue.push(r)
-		}
-	})
-	if err != nil {
+	if err := l.Do(func(d *Dispatcher, now clock.Time) { push(d, now, count, run) }); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func push(d *Dispatcher, now clock.Time, count int, run func()) {
+	m := &Method{Name: "run", ID: wire.MethodOf("run"), Run: func(*Request) { run() }}
+	for range count {
+		r := d.server.pool.get()
+		r.Method, r.state, r.arrival, r.enqueued = m, requestQueued, now, now
+		r.session, r.serial = 1, d.server.peers.Serial(1)-1
+		d.server.queue.push(r)
 	}
 }
 
@@ -334,4 +336,32 @@ func TestLoopLinkDown(t *testing.T) {
 	case <-time.After(patience):
 		t.Fatal("the loop spins")
 	}
+}
+
+// TestLoopBlocksBehindBlockedWorkers has a request wait for the only worker, which waits itself: nothing can be done, so the loop
+// spins for as long as always, and then blocks. Between two polls that long are turnEvery at least, which bounds their number.
+func TestLoopBlocksBehindBlockedWorkers(t *testing.T) {
+	loop, port := newTestLoop(t, 1)
+	loop.spin = spinDefault
+	loop.Start()
+	started, release := make(chan struct{}, 2), make(chan struct{})
+	before := int64(0)
+	err := loop.Do(func(d *Dispatcher, now clock.Time) {
+		select {
+		case <-port.waits: // of before
+		default:
+		}
+		before = port.receives.Load()
+		push(d, now, 2, func() { started <- struct{}{}; <-release })
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	within(t, "the first handler starts", started)
+	within(t, "the loop blocks", port.waits)
+	if polls := port.receives.Load() - before; polls > 10*int64(spinDefault/turnEvery) {
+		t.Errorf("%d polls before it blocked", polls)
+	}
+	close(release)
+	within(t, "the second handler starts", started)
 }
