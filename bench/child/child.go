@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/netip"
+	"os"
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/bench/checker"
@@ -20,7 +20,7 @@ import (
 )
 
 // Main is one of the two processes: [Server] or [Client].
-type Main func(in io.Reader, out io.Writer, cpu int) error
+type Main func(cpu int) error
 
 // spinForever keeps both ends polling: a sleeping CPU would be measured otherwise.
 const spinForever = -1
@@ -56,6 +56,15 @@ type DialRequest struct {
 	Sessions int    `json:"sessions"`
 	Log      string `json:"log"` // path of a checker.Log for the outcomes; "" = none
 	Transport
+}
+
+// serveChild obeys the parent, over standard input and output.
+func serveChild(handlers map[string]func(json.RawMessage) (any, error)) error {
+	in, err := lab.Stdin()
+	if err != nil {
+		return err
+	}
+	return lab.ServeChild(in, os.Stdout, handlers)
 }
 
 // child is what both processes have in common.
@@ -127,10 +136,10 @@ type serverChild struct {
 	raw  *rawEcho
 }
 
-// Server runs the server's side of the lab until in ends. It is pinned to the CPU, unless that is negative.
-func Server(in io.Reader, out io.Writer, cpu int) error {
+// Server runs the server's side of the lab until standard input ends. It is pinned to the CPU, unless that is negative.
+func Server(cpu int) error {
 	s := &serverChild{child: child{cpu: cpu}}
-	err := lab.ServeChild(in, out, map[string]func(json.RawMessage) (any, error){
+	err := serveChild(map[string]func(json.RawMessage) (any, error){
 		lab.MethodGo: s.enter,
 		"serve":      decode(s.serve),
 		"stats":      decode(func(struct{}) (any, error) { return s.stats() }),
@@ -222,10 +231,10 @@ type ClosedRequest struct {
 	Loop   load.ClosedLoop `json:"loop"`
 }
 
-// Client runs the generator's side of the lab until in ends. It is pinned to the CPU, unless that is negative.
-func Client(in io.Reader, out io.Writer, cpu int) error {
+// Client runs the generator's side of the lab until standard input ends. It is pinned to the CPU, unless that is negative.
+func Client(cpu int) error {
 	c := &clientChild{child: child{cpu: cpu}}
-	err := lab.ServeChild(in, out, map[string]func(json.RawMessage) (any, error){
+	err := serveChild(map[string]func(json.RawMessage) (any, error){
 		lab.MethodGo: c.enter,
 		"dial":       decode(c.dial),
 		"open":       decode(c.open),

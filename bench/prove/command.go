@@ -58,7 +58,7 @@ func Children() {
 	if os.Args[1] == argClient {
 		run = child.Client
 	}
-	if err := run(os.Stdin, os.Stdout, *cpu); err != nil {
+	if err := run(*cpu); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(exitFailed)
 	}

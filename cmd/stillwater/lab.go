@@ -1,8 +1,6 @@
 package main
 
 import (
-	"os"
-
 	"github.com/spf13/cobra"
 
 	"github.com/stillwater-rpc/stillwater/bench/child"
@@ -28,7 +26,7 @@ func newLabChild(c *cli, name string, run child.Main) *cobra.Command {
 	cpu := -1
 	cmd := &cobra.Command{
 		Use: name, Short: "Run the " + name + " of an experiment", Args: cobra.NoArgs, Hidden: true,
-		RunE: func(*cobra.Command, []string) error { return run(os.Stdin, c.stdout, cpu) },
+		RunE: func(*cobra.Command, []string) error { return run(cpu) },
 	}
 	cmd.Flags().IntVar(&cpu, "cpu", -1, "run on this CPU alone; negative = anywhere")
 	return cmd
