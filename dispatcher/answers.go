@@ -184,7 +184,7 @@ func (d *Dispatcher) onReject(c *session.Conn, r wire.Reject) {
 			d.armCall(call)
 		}
 	default:
-		if r.Reason == wire.RejectOverloaded && !s.gate.CanSend() {
+		if (r.Reason == wire.RejectOverloaded || r.Reason == wire.RejectExpired) && !s.gate.CanSend() {
 			s.gate.Overloaded(d.now)
 		}
 		call.Reason, call.Advice = r.Reason, r.Advice

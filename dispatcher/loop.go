@@ -394,7 +394,7 @@ func (l *Loop) hand(r *Request) {
 // with nothing to run, they leave at once.
 func (l *Loop) flushIfDue(now clock.Time) {
 	n, since, by := l.d.Unsent()
-	if n >= answersPerKick && (now.Sub(since) >= kickEvery || n >= kickFullAt) || n > 0 && now.Add(l.d.ExpectedService()) > by {
+	if n >= answersPerKick && (now.Sub(since) >= kickEvery || n >= kickFullAt) || by != 0 && now.Add(l.d.ExpectedService()) > by {
 		l.d.Flush(now)
 	}
 }

@@ -248,7 +248,7 @@ func (d *Dispatcher) reject(c *session.Conn, peer *session.Peer, place credit.Se
 	}
 	if o := d.room(c, m.Length()); o != nil {
 		o.buffer.Bytes = m.Append(o.buffer.Bytes)
-		d.answered(0)
+		d.told()
 	}
 }
 
@@ -256,7 +256,7 @@ func (d *Dispatcher) busy(c *session.Conn, peer *session.Peer, r *wire.Request) 
 	m := wire.Busy{Session: peer.Handle, Number: r.Number, Slot: r.Slot}
 	if o := d.room(c, m.Length()); o != nil {
 		o.buffer.Bytes = m.Append(o.buffer.Bytes)
-		d.answered(0)
+		d.told()
 	}
 }
 

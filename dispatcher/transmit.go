@@ -59,7 +59,8 @@ func (d *Dispatcher) finish(c *session.Conn, o *outgoing) {
 	d.stats.PacketsSent++
 }
 
-// Unsent is the number of answers that wait in packets under construction, since when, and the instant by which the first must leave.
+// Unsent is the number of replies that wait in packets under construction, since when, and the instant by which the first answer must
+// leave; zero when none waits.
 func (d *Dispatcher) Unsent() (count int, since, by clock.Time) {
 	return d.unsent, d.unsentSince, d.unsentBy
 }
@@ -94,18 +95,22 @@ func (d *Dispatcher) abandon(c *session.Conn) {
 	*o = outgoing{}
 }
 
-// answered counts an answer in a packet under construction. It may be held back for a while, but not so long that its caller gives
+// answered counts a reply in a packet under construction. It may be held back for a while, but not so long that its caller gives
 // up; zero = no deadline.
 func (d *Dispatcher) answered(deadline clock.Time) {
-	by := d.now.Add(answerHoldMax)
-	if deadline != 0 {
-		by = min(by, deadline.Add(-d.rtt.Smoothed()))
-	}
-	d.unsentBy = clock.Earliest(d.unsentBy, by)
-	if d.unsent == 0 {
-		d.unsentSince = d.now
-	}
+	d.told()
 	d.unsent++
+	if deadline != 0 {
+		d.unsentBy = min(d.unsentBy, deadline.Add(-d.rtt.Smoothed()))
+	}
+}
+
+// told notes that something else than a reply waits in a packet under construction. It does not count for a kick: what is small goes
+// along with the replies.
+func (d *Dispatcher) told() {
+	if d.unsentBy == 0 {
+		d.unsentSince, d.unsentBy = d.now, d.now.Add(answerHoldMax)
+	}
 }
 
 // stateless sends one message to a peer without a connection, in a packet of its own, if it is no larger than what it answers.

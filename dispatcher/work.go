@@ -134,7 +134,7 @@ func (d *Dispatcher) creditUpdate(c *session.Conn, place credit.Session, limit u
 	m := wire.CreditUpdate{Session: d.server.peers.At(uint32(place)).Handle, Limit: wire.Number(limit), Seq: seq}
 	if o := d.room(c, m.Length()); o != nil {
 		o.buffer.Bytes = m.Append(o.buffer.Bytes)
-		d.answered(0)
+		d.told()
 		d.stats.CreditUpdates++
 	}
 }

@@ -13,7 +13,7 @@ const (
 	DefaultLease  = 500 * time.Millisecond
 	ProbeTimeMin  = 50 * time.Microsecond  // the first probe waits this long, or one RTT if that is longer
 	ProbeTimeMax  = 100 * time.Millisecond // the last one of a doubling; far below any lease
-	probeOverload = 7                      // doublings after a refusal for overload: 6.4 ms at least
+	probeOverload = 8                      // doublings after a refusal for overload: 12.8 ms at least
 	probeDoubling = 20                     // doublings after which it is certainly above ProbeTimeMax
 )
 
