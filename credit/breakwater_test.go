@@ -104,6 +104,21 @@ func TestFaultMoreThanOneUpdatePerRTT(t *testing.T) {
 	}
 }
 
+// The floor is off while the delay is well above the target, and comes back.
+func TestFloorEndsWellAboveTheTarget(t *testing.T) {
+	b, _ := pooled(BreakwaterConfig{TargetDelay: 80 * us, Beta: 1e-9}, 100, 10)
+	for i, c := range []struct {
+		delay time.Duration
+		want  uint64
+	}{{0, 1}, {119 * us, 1}, {120 * us, 0}, {500 * us, 0}, {119 * us, 1}} {
+		b.Update(clock.Time(1+i)*clock.Time(time.Second), Signal{Delay: c.delay}, Load{Issued: 101, Active: true})
+		b.pool, b.whole = 10, 10
+		if got := b.Window(Holding{Issued: 101, Window: 1}); got != c.want {
+			t.Errorf("after a delay of %v: %d, want %d", c.delay, got, c.want)
+		}
+	}
+}
+
 // A pool that was cut far below what is issued starts to grow near that, once the delay is below the target; as published, it
 // pays the debt off one credit a round trip.
 func TestGrowthStartsNearWhatIsIssued(t *testing.T) {
@@ -112,7 +127,7 @@ func TestGrowthStartsNearWhatIsIssued(t *testing.T) {
 		load    Load
 		want    float64
 	}{
-		{0, Load{Issued: 500, Active: true}, 351},
+		{0, Load{Issued: 500, Active: true}, 501},
 		{-1, Load{Issued: 500, Active: true}, 101},
 		{0.5, Load{Issued: 500, Active: true}, 251},
 		{0, Load{Issued: 50, Active: true}, 101},

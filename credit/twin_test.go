@@ -18,16 +18,16 @@ type twin struct {
 	life     time.Duration
 	perWake  int
 
-	workers, pool    float64
-	alpha, beta      float64
-	floor            bool
-	target           time.Duration
-	due              clock.Time
-	wakes            int
-	busy             bool
-	wanting, waiting []Session
-	cursor, used     Session
-	ahead, refused   uint64
+	workers, pool     float64
+	alpha, beta       float64
+	floor, overTarget bool
+	target            time.Duration
+	due               clock.Time
+	wakes             int
+	busy              bool
+	wanting, waiting  []Session
+	cursor, used      Session
+	ahead, refused    uint64
 }
 
 // twinLimit is a limit that a client may believe in.
@@ -237,7 +237,7 @@ func (w *twin) answer(now clock.Time, s Session, rejected bool) {
 		default:
 			after = min(rest+x.demand+overcommit, before)
 		}
-		if after == 0 && !rejected && w.floor {
+		if after == 0 && !rejected && w.floor && !w.overTarget {
 			after = overcommit
 		}
 		after = max(min(after, w.slots), rest)
@@ -274,6 +274,7 @@ func (w *twin) update(now clock.Time, delay, rtt time.Duration) bool {
 		return false
 	}
 	w.due = now.Add(max(rtt, 10*us))
+	w.overTarget = 2*delay >= 3*w.target
 	n := float64(w.active())
 	if delay < w.target {
 		step := math.Max(w.alpha*n, 1)

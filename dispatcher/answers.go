@@ -148,6 +148,9 @@ func (d *Dispatcher) onReply(c *session.Conn, r *wire.Reply) {
 	}
 	stay := r.PacketQueue + r.RequestQueue + r.Service
 	call.Timing.Network = max(d.now.Sub(call.transmitted)-stay, 0)
+	if !s.gate.CanSend() && s.out.Len() == 1 {
+		s.gate.Overloaded(d.now) // this answer is the last, and leaves nothing: the server has too much to do
+	}
 	d.finishCall(call, outcomeOf(r.Status))
 	d.pump(s)
 }
