@@ -39,7 +39,7 @@ type BreakwaterConfig struct {
 	// CatchUp is the share of what is issued below which the pool does not start to grow: see grow. Zero means DefaultCatchUp; below
 	// zero the pool grows from wherever it fell to, as published.
 	CatchUp float64
-	// FloorDelay is the delay from which the floor is off: see Window. Zero means 1.5 target delays.
+	// FloorDelay is the delay from which the floor is off: see Window. Zero means the target delay.
 	FloorDelay time.Duration
 	// NoFloor switches the artifact's floor off: a session whose window would fall to zero without a rejection
 	// then keeps nothing instead of the overcommitment.
@@ -77,7 +77,7 @@ func NewBreakwater(config BreakwaterConfig) *Breakwater {
 		config.Headroom = DefaultHeadroom
 	}
 	if config.FloorDelay <= 0 {
-		config.FloorDelay = config.TargetDelay * 3 / 2
+		config.FloorDelay = config.TargetDelay
 	}
 	if config.CatchUp == 0 {
 		config.CatchUp = DefaultCatchUp
@@ -158,9 +158,8 @@ func (b *Breakwater) set(pool float64) {
 // Window is the law of W', as in the package comment.
 //
 // The artifact's floor, a credit for every session that was just served, keeps many sparse clients going without a word between
-// them and the server; but with it only rejections can take a credit back. So it is off while the delay is well above the
-// target: then answers take credits back as well, before the door has to (1,000 clients at 1.2 and 2 times the capacity in the model:
-// goodput 0.979 and 0.974 with 2.2 and 2.1 % rejected, where the floor alone reaches 0.967 and 0.974 with 3.5 and 2.8).
+// them and the server; but with it only rejections can take a credit back. So it is off while the delay is at or above the
+// target: then answers take credits back as well, before the door has to.
 func (b *Breakwater) Window(h Holding) uint64 {
 	overcommit := b.overcommit(h.Issued)
 	wanted := h.Pending + h.Demand + overcommit

@@ -274,7 +274,7 @@ func (w *twin) update(now clock.Time, delay, rtt time.Duration) bool {
 		return false
 	}
 	w.due = now.Add(max(rtt, 10*us))
-	w.overTarget = 2*delay >= 3*w.target
+	w.overTarget = delay >= w.target
 	n := float64(w.active())
 	if delay < w.target {
 		step := math.Max(w.alpha*n, 1)
