@@ -24,11 +24,18 @@
 //	C_issued < C:  W' = min(p' + d + C_oc, W + C - C_issued)
 //	C_issued > C:  W' = min(p' + d + C_oc, W - 1)
 //	C_issued = C:  W' = min(p' + d + C_oc, W)
-//	W' = 0 and the answer is no rejection: W' = C_oc (the floor of the authors' artifact; can be switched off)
+//	W' = 0 and the answer is no rejection: W' = C_oc (the floor of the authors' artifact)
 //	W' is clamped to [p', slots], limit' = sent + W' - p', and seq grows by one if the limit changed.
 //
 // Every answer counts alike: success, failure, rejection, expiry, a cancelled request. A request that is lost leaves
 // the sums when the client's next `next` passes its number, and enters them again should it arrive after all.
+//
+// Three things differ from what was published, each can be set back, and each was decided by experiment, in the model and on the wire
+// (see [BreakwaterConfig]):
+//
+//	Headroom    the pool does not grow while a larger one could change nothing
+//	CatchUp     below the target, growth resumes from what is issued: a pool in debt kept the server idle
+//	FloorDelay  the floor holds only below the target: above it, answers take credits back before the door has to
 //
 // The [Controller] owns the pool and the law of W'; the Ledger owns the sessions and is the same for every scheme.
 // Nothing here reads a clock, starts a goroutine, logs, or draws a random number; nothing is safe for concurrent use:

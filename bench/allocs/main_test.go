@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stillwater-rpc/stillwater/bench/lab"
+	"github.com/stillwater-rpc/stillwater/bench/lab/labtest"
 	"github.com/stillwater-rpc/stillwater/bench/prove"
 )
 
@@ -17,25 +17,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// requireLab skips without the rights to make namespaces, which is found out by making some.
-func requireLab(t *testing.T) {
-	t.Helper()
-	pair, err := lab.NewPair(lab.PairConfig{})
-	switch {
-	case err == nil:
-		if err := pair.Close(); err != nil {
-			t.Fatal(err)
-		}
-	case os.Geteuid() == 0:
-		t.Fatalf("root cannot make namespaces: %v", err)
-	default:
-		t.Skipf("not root, and namespaces cannot be made: %v", err)
-	}
-}
-
 // The counting must count calls. How many objects they cost is for the command to say: the race detector allocates, too.
 func TestCountsCalls(t *testing.T) {
-	requireLab(t)
+	labtest.Require(t)
 	for _, udp := range []bool{false, true} {
 		r := prove.NewRun("allocs", 1)
 		rounds, err := measure(context.Background(), r, settings{calls: 100, udp: udp, settle: 50 * time.Millisecond})

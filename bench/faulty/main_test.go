@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stillwater-rpc/stillwater/bench/lab"
+	"github.com/stillwater-rpc/stillwater/bench/lab/labtest"
 	"github.com/stillwater-rpc/stillwater/bench/prove"
 )
 
@@ -17,25 +17,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// requireLab skips without the rights to make namespaces, which is found out by making some.
-func requireLab(t *testing.T) {
-	t.Helper()
-	pair, err := lab.NewPair(lab.PairConfig{})
-	switch {
-	case err == nil:
-		if err := pair.Close(); err != nil {
-			t.Fatal(err)
-		}
-	case os.Geteuid() == 0:
-		t.Fatalf("root cannot make namespaces: %v", err)
-	default:
-		t.Skipf("not root, and namespaces cannot be made: %v", err)
-	}
-}
-
 // What must hold however slow the machine is: one outcome a request, no handler twice, and books that balance.
 func TestBadNetworkKeepsTheBooks(t *testing.T) {
-	requireLab(t)
+	labtest.Require(t)
 	r := prove.NewRun("faulty", 1)
 	e, err := measure(context.Background(), r, settings{
 		sessions: 20, slo: 200 * time.Microsecond, patient: 20 * time.Millisecond,

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/bench/checker"
-	"github.com/stillwater-rpc/stillwater/bench/lab"
+	"github.com/stillwater-rpc/stillwater/bench/lab/labtest"
 	"github.com/stillwater-rpc/stillwater/bench/prove"
 	"github.com/stillwater-rpc/stillwater/hw/clock"
 )
@@ -19,25 +19,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// requireLab skips without the rights to make namespaces, which is found out by making some.
-func requireLab(t *testing.T) {
-	t.Helper()
-	pair, err := lab.NewPair(lab.PairConfig{})
-	switch {
-	case err == nil:
-		if err := pair.Close(); err != nil {
-			t.Fatal(err)
-		}
-	case os.Geteuid() == 0:
-		t.Fatalf("root cannot make namespaces: %v", err)
-	default:
-		t.Skipf("not root, and namespaces cannot be made: %v", err)
-	}
-}
-
 // What must hold however slow the machine is: nothing stays attached, each request has one outcome, and the books agree.
 func TestKillKeepsTheBooks(t *testing.T) {
-	requireLab(t)
+	labtest.Require(t)
 	r := prove.NewRun("kill", 1)
 	s := settings{
 		sessions: 20, load: 0.1, deadline: 20 * time.Millisecond,

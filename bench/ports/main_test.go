@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stillwater-rpc/stillwater/bench/lab"
+	"github.com/stillwater-rpc/stillwater/bench/lab/labtest"
 	"github.com/stillwater-rpc/stillwater/bench/prove"
 )
 
@@ -17,25 +17,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// requireLab skips without the rights to make namespaces, which is found out by making some.
-func requireLab(t *testing.T) {
-	t.Helper()
-	pair, err := lab.NewPair(lab.PairConfig{})
-	switch {
-	case err == nil:
-		if err := pair.Close(); err != nil {
-			t.Fatal(err)
-		}
-	case os.Geteuid() == 0:
-		t.Fatalf("root cannot make namespaces: %v", err)
-	default:
-		t.Skipf("not root, and namespaces cannot be made: %v", err)
-	}
-}
-
 // Every variant must work at every number outstanding. How fast is for the command to say.
 func TestEveryVariantEchoes(t *testing.T) {
-	requireLab(t)
+	labtest.Require(t)
 	r := prove.NewRun("ports", 1)
 	e, err := measure(context.Background(), r, settings{window: 20 * time.Millisecond, warmup: time.Millisecond})
 	if err != nil {

@@ -1,13 +1,11 @@
 package report
 
 import (
-	"os"
-	"runtime"
-	"runtime/debug"
+	"cmp"
+	"fmt"
 	"strconv"
-	"strings"
 
-	"golang.org/x/sys/unix"
+	hw "github.com/stillwater-rpc/stillwater/hw/report"
 )
 
 // Fact is one thing that a reader must know to judge or repeat a result.
@@ -16,58 +14,26 @@ type Fact struct {
 	Value string `json:"value"`
 }
 
-// MachineFacts describes this machine and this binary. What cannot be read is left out.
+// MachineFacts describes this machine and this binary for a page. What cannot be read is left out.
 func MachineFacts() []Fact {
+	m := hw.Facts()
 	facts := []Fact{}
 	add := func(name, value string) {
 		if value != "" {
 			facts = append(facts, Fact{name, value})
 		}
 	}
-	add("processor", processor("/proc/cpuinfo"))
-	add("logical CPUs", strconv.Itoa(runtime.NumCPU()))
-	var u unix.Utsname
-	if unix.Uname(&u) == nil {
-		add("kernel", unix.ByteSliceToString(u.Sysname[:])+" "+unix.ByteSliceToString(u.Release[:]))
+	add("processor", m.CPUModel)
+	add("CPUs", fmt.Sprintf("%s of %d", m.CPUsAllowed, m.CPUCount))
+	add("kernel", m.KernelRelease+" "+m.Arch)
+	add("memory", strconv.FormatUint(m.MemoryTotalBytes>>20, 10)+" MiB")
+	add("load average", strconv.FormatFloat(m.LoadAverage1m, 'f', 2, 64))
+	add("Go", m.GoVersion)
+	add("GOMAXPROCS", strconv.Itoa(m.GOMAXPROCS))
+	revision := m.VCSRevision
+	if m.VCSModified {
+		revision += " with changes"
 	}
-	var s unix.Sysinfo_t
-	if unix.Sysinfo(&s) == nil {
-		add("memory", strconv.FormatUint(uint64(s.Totalram)*uint64(s.Unit)>>20, 10)+" MiB")
-	}
-	add("Go", runtime.Version()+" "+runtime.GOOS+"/"+runtime.GOARCH)
-	add("GOMAXPROCS", strconv.Itoa(runtime.GOMAXPROCS(0)))
-	add("revision", revision())
+	add("revision", cmp.Or(revision, m.ModuleVersion))
 	return facts
-}
-
-// processor returns the model name that Linux reports.
-func processor(path string) string {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return ""
-	}
-	for line := range strings.Lines(string(text)) {
-		if name, value, found := strings.Cut(line, ":"); found && strings.TrimSpace(name) == "model name" {
-			return strings.TrimSpace(value)
-		}
-	}
-	return ""
-}
-
-// revision returns the commit that the binary was built from, and whether it was changed.
-func revision() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return ""
-	}
-	var commit, changed string
-	for _, s := range info.Settings {
-		switch {
-		case s.Key == "vcs.revision":
-			commit = s.Value[:min(12, len(s.Value))]
-		case s.Key == "vcs.modified" && s.Value == "true":
-			changed = " with changes"
-		}
-	}
-	return commit + changed
 }

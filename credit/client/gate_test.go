@@ -160,55 +160,6 @@ func TestExpiresAt(t *testing.T) {
 	}
 }
 
-func TestRTT(t *testing.T) {
-	var r RTT
-	if r.Known() || r.Timeout(50*us) != 50*us {
-		t.Fatal("knows something")
-	}
-	r.Sample(-us)
-	if r.Known() {
-		t.Fatal("a negative sample was believed")
-	}
-	r.Sample(80 * us)
-	if r.Smoothed() != 80*us || r.Variation() != 40*us || r.Timeout(0) != 240*us {
-		t.Fatalf("%+v", r)
-	}
-	r.Sample(160 * us) // RFC 6298: 3/4 * 40 + 1/4 * 80, and 7/8 * 80 + 1/8 * 160
-	if r.Smoothed() != 90*us || r.Variation() != 50*us {
-		t.Fatalf("%+v", r)
-	}
-	for range 200 {
-		r.Sample(10 * us)
-	}
-	if s := r.Smoothed(); s < 10*us || s > 10*us+10 || r.Timeout(50*us) != 50*us {
-		t.Fatalf("%+v", r)
-	}
-	r.Sample(math.MaxInt64)
-	if r.Smoothed() > time.Second/4 {
-		t.Fatal("one sample did too much")
-	}
-	for range 1000 {
-		r.Sample(0)
-	}
-	if !r.Known() {
-		t.Fatal("forgot that it was measured")
-	}
-}
-
-func TestLearnt(t *testing.T) {
-	var l Learnt
-	l.Sample(-1)
-	if l.Mean() != 0 {
-		t.Fatal("a negative sample was believed")
-	}
-	for _, d := range []time.Duration{16 * us, 32 * us, -1, 17 * us} {
-		l.Sample(d)
-	}
-	if l.Mean() != 17*us {
-		t.Fatal(l.Mean())
-	}
-}
-
 func TestGateAllocatesNothing(t *testing.T) {
 	g := NewGate(0)
 	now, limit, seq := clock.Time(1), uint64(1), uint32(0)
