@@ -168,14 +168,14 @@ func (e *experiment) print(s Step) error {
 	if e.json != nil {
 		return e.json.Write(s)
 	}
-	for _, why := range s.Failures {
-		e.say("  not to be believed: %s", why)
-	}
 	return row(e.table, s)
 }
 
 // finish prints the verdict and writes the page.
 func (e *experiment) finish() error {
+	if n := e.result.doubtful(); n > 0 {
+		e.say("* In %d of %d steps the generator came late: its CPU was not its own, and their tails are partly its own.", n, len(e.result.Steps))
+	}
 	e.say("\n%s", e.result.Verdict)
 	if e.cfg.HTML == "" {
 		return nil

@@ -27,6 +27,7 @@ func newTable(w io.Writer) *report.Table {
 		report.Column{Title: "expired", Unit: "% client", Width: 8, Decimals: 1},
 		report.Column{Title: "late", Unit: "% sent", Width: 6, Decimals: 1},
 		report.Column{Title: "lost", Unit: "packets", Width: 7},
+		report.Column{Title: "generator", Unit: "us late", Width: 9},
 	)
 }
 
@@ -39,11 +40,15 @@ func row(t *report.Table, s Step) error {
 		return float64(ns)
 	}
 	share := func(perS float64) float64 { return 100 * perS / s.OfferedPerS }
+	late := fmt.Sprintf("%d", s.LatenessNsP99/1000)
+	if len(s.Failures) > 0 {
+		late = "*" + late
+	}
 	delay, credits := fmt.Sprintf("%d/%d", s.QueueDelayNsMean/1000, s.TargetDelayNs/1000), "-"
 	if s.Arm == "credits" {
 		credits = fmt.Sprintf("%d/%d", s.CreditsPool, s.CreditsIssued)
 	}
 	return t.Row(s.Arm, s.Load, s.OfferedPerS, s.GoodputPerS, 100*s.GoodputPerS/s.CapacityPerS,
 		tail(s.LatencyNsP50), tail(s.LatencyNsP99), tail(s.LatencyNsP999), tail(s.RejectLatencyNsP99),
-		delay, credits, share(s.RejectedPerS), share(s.ExpiredPerS), share(s.DeadlinePerS), float64(s.PacketsLost))
+		delay, credits, share(s.RejectedPerS), share(s.ExpiredPerS), share(s.DeadlinePerS), float64(s.PacketsLost), late)
 }

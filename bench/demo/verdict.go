@@ -79,6 +79,16 @@ func (r *Result) judge() {
 		100*bare, round(none.LatencyNsP99), 100*worst, bucketWidth, recoveryGrace)
 }
 
+// doubtful is the number of steps whose generator could not keep its schedule.
+func (r *Result) doubtful() (n int) {
+	for _, s := range r.Steps {
+		if len(s.Failures) > 0 {
+			n++
+		}
+	}
+	return n
+}
+
 // check notes a figure that is not as expected.
 func (r *Result) check(name string, got, want float64, atLeast bool) {
 	word := "at most"
