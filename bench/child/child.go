@@ -22,6 +22,9 @@ import (
 // Main is one of the two processes: [Server] or [Client].
 type Main func(cpu int) error
 
+// slots bounds the outstanding requests of a session, and is all that does without control: what the published experiments had.
+const slots = 64
+
 // spinForever keeps both ends polling: a sleeping CPU would be measured otherwise.
 const spinForever = -1
 
@@ -105,7 +108,7 @@ func (c *child) enter(raw json.RawMessage) (any, error) {
 // endpoint is the configuration that follows from the place.
 func (c *child) endpoint(port uint16, t Transport) sw.EndpointConfig {
 	cfg := sw.EndpointConfig{
-		Port: port, Spin: spinForever, TrustedNetwork: true, Address: c.place.Address.Addr(), RequireXDP: true, NoPacking: t.NoPacking,
+		Port: port, Spin: spinForever, TrustedNetwork: true, Address: c.place.Address.Addr(), RequireXDP: true, NoPacking: t.NoPacking, Slots: slots,
 	}
 	if c.place.Namespaced && !t.UDP {
 		cfg.Interface = c.place.Interface
