@@ -53,6 +53,7 @@ func newGenerator(plan Plan, source timeSource, issuer Issuer, poolSize int) *ge
 		pick:    workload.SessionRand(plan.Seed),
 		service: workload.ServiceRand(plan.Seed),
 	}
+	runtime.GC()           // a large pool makes a collection due, and on one P that would stand in the way of the first requests for 15 ms
 	g.start = g.time.now() // after the allocations, which take milliseconds for a large pool
 	from := g.start.Add(plan.Warmup)
 	to := from.Add(plan.Duration)
