@@ -26,11 +26,11 @@ type LoopConfig struct {
 // How the loop divides its time.
 const (
 	spinDefault = 50 * time.Microsecond
-	yieldEvery  = 100 * time.Microsecond // other goroutines wait no longer for a busy loop; each yield costs it 0.6 us
+	yieldEvery  = 200 * time.Microsecond // other goroutines wait no longer for a busy loop; each yield costs it 0.6 us
 	yieldEmpty  = 64                     // empty polls between two yields
-	// While requests wait, the port is not asked for more after each of them: of handlers that take no time, ten run between two polls, which on
-	// kernel UDP are system calls. Packets wait no longer for it than the stamp of their arrival is wrong.
-	turnEvery = 2 * time.Microsecond
+	// While requests wait, the port is not asked for more after each of them: what it has would only wait behind them, and on kernel UDP
+	// each poll is a system call.
+	turnEvery = 15 * time.Microsecond
 	waitMax   = 100 * time.Millisecond
 	// A link that is down keeps packets on the TX ring for as long as it is down: they are kicked again so often.
 	waitOutstanding = time.Millisecond
@@ -287,6 +287,8 @@ func (l *Loop) lead() (ends bool) {
 		if now.Sub(l.turned) >= turnEvery || !l.d.Waiting() {
 			l.turned = now
 			busy = l.turn(now)
+		} else {
+			l.d.Tick(now) // the pool has its period all the same
 		}
 		if r := l.d.Next(now); r != nil {
 			l.flushIfDue(now)
@@ -399,7 +401,7 @@ func (l *Loop) flushIfDue(now clock.Time) {
 	}
 }
 
-// yieldIfDue lets other goroutines run: at once those whose calls have ended, the rest every 100 us. It returns the time.
+// yieldIfDue lets other goroutines run: at once those whose calls have ended, the rest every 200 us. It returns the time.
 func (l *Loop) yieldIfDue(now clock.Time) clock.Time {
 	ended := l.d.endedCount
 	if ended == l.ended && now.Sub(l.yielded) < yieldEvery {
