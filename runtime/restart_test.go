@@ -38,6 +38,11 @@ func TestRestart(t *testing.T) {
 		if err := within(t, "the call ends", held); !errors.Is(err, sw.ErrPeerLost) {
 			t.Errorf("the call that was sent: %v", err)
 		}
+		// The first contact with the new server goes out under the old one's token. If the machine is so slow that it is sent twice before the
+		// new server refuses that, nobody knows any more whether it ran, and it is lost as well.
+		first := timeout(t, guard)
+		for errors.Is(errorOf(cli.Call(first, "echo", []byte("first"), nil)), sw.ErrPeerLost) {
+		}
 		for range 10 {
 			if reply, err := cli.Call(timeout(t, guard), "echo", []byte("new"), nil); err != nil || string(reply) != "new" {
 				t.Fatalf("from the new server: %q, %v", reply, err)
@@ -77,3 +82,6 @@ func TestBeforeServe(t *testing.T) {
 		}
 	})
 }
+
+// errorOf is the error of a call whose reply does not matter.
+func errorOf(_ []byte, err error) error { return err }
