@@ -54,6 +54,7 @@ func (a *arm) closedLoop(ctx context.Context, outstanding int, window, warmup ti
 type openRun struct {
 	load.Result
 	before, during, after sw.Stats
+	elapsed               time.Duration // from before to after: warm-up and the last answers are in it
 }
 
 func (a *arm) openLoop(ctx context.Context, loop load.OpenLoop) (r openRun, err error) {
@@ -65,6 +66,7 @@ func (a *arm) openLoop(ctx context.Context, loop load.OpenLoop) (r openRun, err 
 	if r.before, err = a.pair.ServerStats(ctx); err != nil {
 		return r, err
 	}
+	start := time.Now()
 	peeked := make(chan error, 1)
 	peek := time.AfterFunc(loop.Warmup+loop.Duration*9/10, func() {
 		var err error
@@ -79,5 +81,6 @@ func (a *arm) openLoop(ctx context.Context, loop load.OpenLoop) (r openRun, err 
 		return r, err
 	}
 	r.after, err = a.pair.ServerStats(ctx)
+	r.elapsed = time.Since(start)
 	return r, err
 }

@@ -77,7 +77,6 @@ func (a *arm) sweepStep(ctx context.Context, c calibration, times float64) (Step
 	if err != nil {
 		return Step{}, fmt.Errorf("%v at %.1f times capacity: %w", a.control, times, err)
 	}
-	window := r.Duration.Seconds()
 	s := Step{
 		Arm: a.control.String(), Port: a.server.Port, Load: times, CapacityPerS: c.capacityPerS, SLONs: int64(a.slo),
 		OfferedPerS: r.OfferedPerS, GoodputPerS: r.GoodputPerS,
@@ -85,7 +84,7 @@ func (a *arm) sweepStep(ctx context.Context, c calibration, times float64) (Step
 		RejectedPerS: r.RejectedPerS, RejectLatencyNsP99: r.RejectLatencyNsP99, ExpiredPerS: r.ExpiredPerS,
 		DeadlinePerS: r.DeadlinePerS, TargetDelayNs: int64(r.after.TargetDelay),
 		CreditsPool: r.during.Pool, CreditsIssued: r.during.Issued,
-		RetransmittedPerS: float64(r.after.Retransmitted-r.before.Retransmitted) / window,
+		RetransmittedPerS: float64(r.after.Retransmitted-r.before.Retransmitted) / r.elapsed.Seconds(),
 		PacketsLost:       lost(r.after) - lost(r.before),
 		LatenessNsP99:     r.LatenessNsP99, Seed: r.Seed, Failures: r.Failures,
 	}
