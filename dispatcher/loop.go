@@ -286,7 +286,7 @@ func (l *Loop) lead() (ends bool) {
 		busy := false
 		if now.Sub(l.turned) >= turnEvery || !l.d.Waiting() {
 			l.turned = now
-			busy = l.turn(now)
+			now, busy = l.turn(now)
 		} else {
 			l.d.Tick(now) // the pool has its period all the same
 		}
@@ -313,18 +313,18 @@ func (l *Loop) lead() (ends bool) {
 	return true
 }
 
-// turn does everything but running handlers, and reports whether there was anything to do.
-func (l *Loop) turn(now clock.Time) bool {
+// turn does everything but running handlers. It returns the time that it ended with, and whether there was anything to do.
+func (l *Loop) turn(now clock.Time) (clock.Time, bool) {
 	received := l.d.Receive(now) // first: it measures since when nobody was here
-	drained := l.drain(now)
+	now, drained := l.drain(now)
 	l.d.Tick(now)
-	return drained || received > 0
+	return now, drained || received > 0
 }
 
-// drain completes what handlers left and runs posted tasks, oldest first.
-func (l *Loop) drain(now clock.Time) bool {
+// drain completes what handlers left and runs posted tasks, oldest first. It returns the time that it ended with.
+func (l *Loop) drain(now clock.Time) (clock.Time, bool) {
 	if l.finished.Load() == nil && l.tasks.Load() == nil {
-		return false
+		return now, false
 	}
 	var requests *Request
 	for r := l.finished.Swap(nil); r != nil; {
@@ -344,12 +344,15 @@ func (l *Loop) drain(now clock.Time) bool {
 		t.next, tasks = tasks, t
 		t = next
 	}
+	if tasks != nil {
+		now = clock.Now() // now that they are here: a call's time must not begin before it was made
+	}
 	for t := tasks; t != nil; {
 		next := t.next // read first: the task may be posted again once it has run
 		t.Run(l.d, now)
 		t = next
 	}
-	return true
+	return now, true
 }
 
 // run gives the baton up, runs the handler, and takes the baton back. It returns when the handler finished, and whether this goroutine

@@ -24,14 +24,21 @@ type quietPort struct {
 	waits       chan time.Duration // gets the timeout of each Wait, if there is room
 	closes      atomic.Int32
 	receives    atomic.Int64
+	onReceive   func()
 }
 
 func newQuietPort() *quietPort { return &quietPort{waits: make(chan time.Duration, 1)} }
 
-func (p *quietPort) Receive(clock.Time, []Datagram) int { p.receives.Add(1); return 0 }
-func (p *quietPort) Kick()                              {}
-func (p *quietPort) Outstanding() int                   { return p.outstanding }
-func (p *quietPort) Close() error                       { p.closes.Add(1); return nil }
+func (p *quietPort) Receive(clock.Time, []Datagram) int {
+	p.receives.Add(1)
+	if p.onReceive != nil {
+		p.onReceive()
+	}
+	return 0
+}
+func (p *quietPort) Kick()            {}
+func (p *quietPort) Outstanding() int { return p.outstanding }
+func (p *quietPort) Close() error     { p.closes.Add(1); return nil }
 func (p *quietPort) Wait(timeout time.Duration, wake int) error {
 	select {
 	case p.waits <- timeout:
@@ -364,4 +371,30 @@ func TestLoopBlocksBehindBlockedWorkers(t *testing.T) {
 	}
 	close(release)
 	within(t, "the second handler starts", started)
+}
+
+// TestTaskIsNotTimedBeforeItsPost posts in the middle of a turn, whose time was read before: a call must not seem to take longer than it did.
+func TestTaskIsNotTimedBeforeItsPost(t *testing.T) {
+	loop, port := newTestLoop(t, 0)
+	times := make(chan [2]clock.Time, 1)
+	var once sync.Once
+	port.onReceive = func() {
+		once.Do(func() {
+			var posted clock.Time
+			task := &Task{Run: func(_ *Dispatcher, now clock.Time) { times <- [2]clock.Time{posted, now} }}
+			turn := clock.Now()
+			for posted = turn; posted == turn; posted = clock.Now() { // however coarse the clock is
+			}
+			loop.Post(task)
+		})
+	}
+	loop.Start()
+	select {
+	case at := <-times:
+		if at[1].Before(at[0]) {
+			t.Errorf("posted at %d, timed %v earlier", at[0], at[0].Sub(at[1]))
+		}
+	case <-time.After(patience):
+		t.Fatal("the task did not run")
+	}
 }
