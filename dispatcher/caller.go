@@ -178,11 +178,6 @@ func (s *Session) Outstanding() int { return s.out.Len() }
 // Unused is the number of credits not spent.
 func (s *Session) Unused() uint64 { return s.gate.Unused() }
 
-// Credit is what the session knows of its limit: limit, next and sequence.
-func (s *Session) Credit() (limit, next uint64, seq uint32) {
-	return s.gate.Limit(), s.gate.Next(), s.gate.Seq()
-}
-
 // Submit starts a call. It ends by Done, which may be called before Submit returns.
 func (d *Dispatcher) Submit(now clock.Time, c *Call) {
 	d.now = now

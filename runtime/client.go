@@ -141,19 +141,12 @@ func (s *Session) Close() error {
 	return err
 }
 
-// Credit is what the session knows: the limit, the next number it will use, calls waiting for credit, calls waiting for answers.
-type Credit struct {
-	Limit, Next          uint64
-	Seq                  uint32
-	Waiting, Outstanding int
-}
+// Credit is what one end has in its books about the credits of one session.
+type Credit = dispatcher.SessionCredit
 
-// Credit reads the session's state.
+// Credit reads the session's state: what it may send, and what waits.
 func (s *Session) Credit() (c Credit, err error) {
-	err = s.ep.do(func(*dispatcher.Dispatcher, clock.Time) {
-		c.Limit, c.Next, c.Seq = s.inner.Credit()
-		c.Waiting, c.Outstanding = s.inner.Waiting(), s.inner.Outstanding()
-	})
+	err = s.ep.do(func(*dispatcher.Dispatcher, clock.Time) { c = s.inner.Credit() })
 	return c, err
 }
 

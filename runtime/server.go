@@ -170,6 +170,15 @@ func (s *Server) Endpoint() *Endpoint { return s.ep }
 // Addr is the address that clients dial.
 func (s *Server) Addr() string { return s.ep.Addr() }
 
+// Credits reads what the server has in its books for each session, in no order. The loop serves nobody meanwhile, which takes it time in
+// proportion to the sessions: it is for tests and for people, not for a monitor.
+func (s *Server) Credits() (all []Credit, err error) {
+	err = s.ep.do(func(d *dispatcher.Dispatcher, _ clock.Time) {
+		d.EachCredit(func(c Credit) { all = append(all, c) })
+	})
+	return all, err
+}
+
 // Stats reads the counters and the present state.
 func (s *Server) Stats() (Stats, error) { return s.ep.Stats() }
 

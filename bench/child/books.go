@@ -4,33 +4,31 @@ import (
 	"fmt"
 
 	"github.com/vishvananda/netlink"
+
+	sw "github.com/stillwater-rpc/stillwater/runtime"
 )
 
-// Credits is the sum of what the client's sessions know of their credits.
-type Credits struct {
-	Sessions    int    `json:"session_count"`
-	Unused      uint64 `json:"unused_count"` // the sum of limit - next, where the limit is the larger
-	Waiting     int    `json:"waiting_count"`
-	Outstanding int    `json:"outstanding_count"`
+// credits reads what the server has in its books for each session.
+func (s *serverChild) credits() ([]sw.Credit, error) {
+	if s.srv == nil {
+		return nil, errNotServing
+	}
+	return s.srv.Credits()
 }
 
-func (c *clientChild) credits() (total Credits, err error) {
+// credits reads what each session has in its own.
+func (c *clientChild) credits() (all []sw.Credit, err error) {
 	if c.issuer == nil {
-		return total, errNotDialed
+		return nil, errNotDialed
 	}
 	for _, s := range c.issuer.Sessions() {
 		credit, err := s.Credit()
 		if err != nil {
-			return total, err
+			return nil, err
 		}
-		total.Sessions++
-		if credit.Limit > credit.Next {
-			total.Unused += credit.Limit - credit.Next
-		}
-		total.Waiting += credit.Waiting
-		total.Outstanding += credit.Outstanding
+		all = append(all, credit)
 	}
-	return total, nil
+	return all, nil
 }
 
 // attached asks the kernel, not our own packages: they are what is under test.

@@ -75,6 +75,7 @@ type child struct {
 	place lab.Place
 	cpu   int
 	log   *checker.Log // nil = none
+	bad   *faults.Port // nil = no faults
 }
 
 // openLog takes the log at the path in use, if there is one.
@@ -113,8 +114,21 @@ func (c *child) endpoint(port uint16, t Transport) sw.EndpointConfig {
 	if c.place.Namespaced && !t.UDP {
 		cfg.Interface = c.place.Interface
 	}
-	cfg.WrapPort = func(port dispatcher.Port) dispatcher.Port { return faults.Wrap(port, t.Faults) }
+	c.bad = nil
+	if t.Faults.Enabled() {
+		cfg.WrapPort = func(port dispatcher.Port) dispatcher.Port {
+			c.bad = faults.New(port, t.Faults)
+			return c.bad
+		}
+	}
 	return cfg
+}
+
+// heal ends the faults of what this end receives and sends.
+func (c *child) heal() {
+	if c.bad != nil {
+		c.bad.Heal()
+	}
 }
 
 // decode makes a handler of the control protocol out of a typed function.
@@ -148,6 +162,8 @@ func Server(cpu int) error {
 		"stats":      decode(func(struct{}) (any, error) { return s.stats() }),
 		"audit":      decode(func(struct{}) (any, error) { return nil, s.audit() }),
 		"allocs":     decode(func(struct{}) (any, error) { return heapObjects(), nil }),
+		"credits":    decode(func(struct{}) (any, error) { return s.credits() }),
+		"heal":       decode(func(struct{}) (any, error) { s.heal(); return nil, nil }),
 		"raw":        decode(func(struct{}) (any, error) { return s.serveRaw() }),
 		"attached":   decode(func(struct{}) (any, error) { return s.attached() }),
 		"close":      decode(func(struct{}) (any, error) { return nil, s.close() }),
@@ -245,6 +261,8 @@ func Client(cpu int) error {
 		"stats":      decode(func(struct{}) (any, error) { return c.stats() }),
 		"audit":      decode(func(struct{}) (any, error) { return nil, c.audit() }),
 		"credits":    decode(func(struct{}) (any, error) { return c.credits() }),
+		"heal":       decode(func(struct{}) (any, error) { c.heal(); return nil, nil }),
+		"round":      decode(func(struct{}) (any, error) { return nil, c.round() }),
 		"allocs":     decode(func(struct{}) (any, error) { return heapObjects(), nil }),
 		"raw":        decode(c.raw),
 		"close":      decode(func(struct{}) (any, error) { return nil, c.close() }),
@@ -304,6 +322,15 @@ func (c *clientChild) closed(r ClosedRequest) (any, error) {
 	}
 	result.Histograms = nil
 	return result, nil
+}
+
+// round has each session make one call without work, one after the other.
+func (c *clientChild) round() error {
+	if c.issuer == nil {
+		return errNotDialed
+	}
+	c.issuer.SetMethod(target.MethodEcho)
+	return c.issuer.Round()
 }
 
 func (c *clientChild) stats() (sw.Stats, error) {

@@ -112,11 +112,19 @@ func (p *Pair) Stop(ctx context.Context) error {
 	return errors.Join(p.Lab.Client.Call(ctx, "close", nil, nil), p.Lab.Server.Call(ctx, "close", nil, nil))
 }
 
-// Credits reads what all the client's sessions hold.
-func (p *Pair) Credits(ctx context.Context) (c Credits, err error) {
-	err = p.Lab.Client.Call(ctx, "credits", nil, &c)
-	return c, err
+// Credits reads what server and client have in their books about each session's credits.
+func (p *Pair) Credits(ctx context.Context) (server, client []sw.Credit, err error) {
+	err = errors.Join(p.Lab.Server.Call(ctx, "credits", nil, &server), p.Lab.Client.Call(ctx, "credits", nil, &client))
+	return server, client, err
 }
+
+// Heal ends the faults of the network, for the server and the sessions that there are.
+func (p *Pair) Heal(ctx context.Context) error {
+	return errors.Join(p.Lab.Server.Call(ctx, "heal", nil, nil), p.Lab.Client.Call(ctx, "heal", nil, nil))
+}
+
+// Round has each session make one call, one after the other, and fails if one of them is not answered.
+func (p *Pair) Round(ctx context.Context) error { return p.Lab.Client.Call(ctx, "round", nil, nil) }
 
 // Attached asks the kernel whether an XDP program runs on the server's interface.
 func (p *Pair) Attached(ctx context.Context) (attached bool, err error) {

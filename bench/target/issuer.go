@@ -70,11 +70,40 @@ func (i *Issuer) Issue(session int, op *load.Op) {
 	c := i.take()
 	c.op = op
 	if i.log != nil {
-		c.ending = checker.Ending{Mark: i.log.Mark(), Due: op.Due, Issued: clock.Now(), Deadline: op.Deadline}
-		binary.BigEndian.PutUint64(op.Payload[markStart:markEnd], c.ending.Mark)
+		c.ending = i.mark(op.Payload, op.Due, op.Deadline)
 	}
 	c.Method, c.Payload, c.Deadline, c.Reply = i.method, op.Payload, op.Deadline, c.Reply[:0]
 	i.sessions[session].Start(&c.Call)
+}
+
+// Round has each session make one call without work, one after the other, and returns an error for the first that is not answered.
+func (i *Issuer) Round() error {
+	ended := make(chan struct{}, 1)
+	c := sw.Call{Method: i.method, Payload: make([]byte, markEnd), Done: func(*sw.Call) { ended <- struct{}{} }}
+	for n, s := range i.sessions {
+		var ending checker.Ending
+		if i.log != nil {
+			ending = i.mark(c.Payload, 0, 0)
+		}
+		s.Start(&c)
+		<-ended
+		if i.log != nil {
+			ending.Finished, ending.Outcome = clock.Now(), fate(c.Outcome())
+			i.log.Ended(ending)
+		}
+		if c.Outcome() != sw.OutcomeOK {
+			return fmt.Errorf("the call of session %d of %d ended %v", n+1, len(i.sessions), c.Outcome())
+		}
+		c.Reply = c.Reply[:0]
+	}
+	return nil
+}
+
+// mark gives the request of a payload a mark, and begins its record.
+func (i *Issuer) mark(payload []byte, due, deadline clock.Time) checker.Ending {
+	e := checker.Ending{Mark: i.log.Mark(), Due: due, Issued: clock.Now(), Deadline: deadline}
+	binary.BigEndian.PutUint64(payload[markStart:markEnd], e.Mark)
+	return e
 }
 
 // take pops a call off the free list. Only the generator takes, so the list's top cannot be taken and put back between

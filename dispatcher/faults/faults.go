@@ -3,6 +3,7 @@ package faults
 import (
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/dispatcher"
@@ -81,6 +82,7 @@ type Port struct {
 	rng   *rand.Rand
 	now   clock.Time // of the last Receive
 	stats Stats
+	fair  atomic.Bool
 
 	in, out   held
 	delivered []*packet // handed out by the last Receive: their bytes are valid until the next
@@ -125,6 +127,9 @@ func (p *Port) Stats() dispatcher.PortStats {
 	s.SendDropped += p.lostOut
 	return s
 }
+
+// Heal ends the faults: from here on packets pass as they are, but for those that are held back already. It may be called from any goroutine.
+func (p *Port) Heal() { p.fair.Store(true) }
 
 // Receive hands out what was held back and is due, and takes packets from the port.
 func (p *Port) Receive(now clock.Time, batch []dispatcher.Datagram) int {
@@ -242,7 +247,9 @@ func (p *Port) copyOut(bytes []byte, to wire.Addr) bool {
 	return true
 }
 
-func (p *Port) happens(how Probability) bool { return how > 0 && p.rng.Float64() < float64(how) }
+func (p *Port) happens(how Probability) bool {
+	return how > 0 && p.rng.Float64() < float64(how) && !p.fair.Load()
+}
 
 func (p *Port) delay() time.Duration {
 	return time.Duration(p.rng.Int64N(int64(p.cfg.ReorderDelay) + 1))

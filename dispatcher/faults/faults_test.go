@@ -218,6 +218,18 @@ func TestFaultsComeAsOftenAsSaid(t *testing.T) {
 	}
 }
 
+func TestHealedNetworkLosesNothing(t *testing.T) {
+	g := &good{buffers: 4}
+	p := New(g, Config{Seed: 1, Loss: 1})
+	if got, _ := in(p, g, 100); len(got) != 0 {
+		t.Errorf("%d packets of 100 arrived through a network that loses all", len(got))
+	}
+	p.Heal()
+	if got, _ := in(p, g, 100); len(got) != 100 {
+		t.Errorf("%d packets of 100 arrived through a healed network", len(got))
+	}
+}
+
 func TestEverythingLost(t *testing.T) {
 	g := &good{buffers: 2}
 	p := Wrap(g, Config{Loss: 1, Duplicate: 1, Reorder: 1})

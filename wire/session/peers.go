@@ -150,5 +150,12 @@ func (p *Peers) Remove(place uint32, c *Conn) {
 	*s = Peer{generation: s.generation}
 }
 
+// Each calls f with the place of each session, in no order.
+func (p *Peers) Each(f func(place uint32)) {
+	for _, place := range p.clients {
+		f(place)
+	}
+}
+
 // Len is the number of sessions.
 func (p *Peers) Len() int { return len(p.clients) }
