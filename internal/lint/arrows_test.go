@@ -57,6 +57,9 @@ func TestArrows(t *testing.T) {
 		{"hw/clock/x.go", "hw/cpu", "no arrow hw/* ─> hw/cpu"},
 		{"hw/nic/x_test.go", "hw/nic", ""},
 		{"examples/x.go", "runtime", "the folder has no arrow"},
+		{"wire/x_test.go", "internal/seedtest", ""},
+		{"wire/x.go", "internal/seedtest", "no arrow wire ─> internal/seedtest"},
+		{"wire/x_test.go", "internal/secret", "no arrow wire ─> internal/secret"},
 		{"runtime/x.go", "internal/secret", "no arrow runtime ─> internal/secret"},
 	} {
 		findings := a.check(tree(t, map[string]string{test.file: importing("x", test.target)}))

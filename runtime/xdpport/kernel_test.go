@@ -5,7 +5,6 @@ package xdpport_test
 import (
 	"bytes"
 	"encoding/binary"
-	"math/rand/v2"
 	"net"
 	"testing"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"github.com/stillwater-rpc/stillwater/bpf"
 	"github.com/stillwater-rpc/stillwater/dispatcher"
 	"github.com/stillwater-rpc/stillwater/hw/clock"
+	"github.com/stillwater-rpc/stillwater/internal/seedtest"
 	"github.com/stillwater-rpc/stillwater/runtime/xdpport"
 	"github.com/stillwater-rpc/stillwater/wire"
 )
@@ -187,9 +187,7 @@ func TestBadFrames(t *testing.T) {
 			t.Fatalf("%s was received: %+v", name, stats)
 		}
 	}
-	seed := rand.Uint64()
-	random := rand.New(rand.NewPCG(seed, 1))
-	t.Logf("seed %d", seed)
+	random := seedtest.Rand(t)
 	for range 2000 {
 		frame := append([]byte{}, good...)
 		for range 1 + random.IntN(8) {
