@@ -14,6 +14,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/stillwater-rpc/stillwater/bench/lab"
+	"github.com/stillwater-rpc/stillwater/bench/lab/labtest"
 )
 
 // stranger loads a program that lets every packet pass.
@@ -47,7 +48,7 @@ func leave(t *testing.T, end *lab.End, program *ebpf.Program) {
 
 // TestXDPOfServer looks at the program of a server at work, and fails to take it away.
 func TestXDPOfServer(t *testing.T) {
-	pair := newPair(t)
+	pair := labtest.NewPair(t, lab.PairConfig{})
 	s := startServe(t, pair.A.Do, "--interface", pair.A.Interface, "--require-xdp")
 	runAt(t, pair.B.Do, "call", s.Address, "echo", "x").check(t, exitOK)
 
@@ -79,7 +80,7 @@ func TestXDPOfServer(t *testing.T) {
 }
 
 func TestXDPDetach(t *testing.T) {
-	pair := newPair(t)
+	pair := labtest.NewPair(t, lab.PairConfig{})
 	runAt(t, pair.A.Do, "xdp", "detach", "veth0").check(t, exitOK, "no program was attached")
 	leave(t, pair.A, stranger(t, "stillwater_xdp"))
 	// It only has our name, so its counters are not to be read: that is a warning and no failure.
@@ -117,7 +118,7 @@ func asNobody(t *testing.T, end *lab.End, args ...string) result {
 
 // TestWithoutRights does as nobody what needs root: each command says so with a code of its own, or does what it can.
 func TestWithoutRights(t *testing.T) {
-	pair := newPair(t)
+	pair := labtest.NewPair(t, lab.PairConfig{})
 	asNobody(t, pair.A, "serve", "--interface", "veth0", "--require-xdp").check(t, exitPrivilege, "AF_XDP on veth0", "run it as root")
 	leave(t, pair.A, stranger(t, "stillwater_xdp"))
 	asNobody(t, pair.A, "xdp", "status", "veth0").check(t, exitOK, "name unknown", "owner unknown")

@@ -37,6 +37,8 @@ func TestArrows(t *testing.T) {
 		{"runtime/x.go", "xsk/asavie", ""},
 		{"runtime/x.go", "bench/lab", "no arrow runtime ─> bench/lab"},
 		{"runtime/x_test.go", "bench/lab", ""},
+		{"runtime/x.go", "bench/lab/labtest", "no arrow runtime ─> bench/lab/labtest"},
+		{"runtime/x_test.go", "bench/lab/labtest", ""},
 		{"runtime/x_test.go", "bench/load", "no arrow runtime ─> bench/load"},
 		{"dispatcher/x.go", "xsk/frame", ""},
 		{"dispatcher/x.go", "wire/session", ""},

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stillwater-rpc/stillwater/bench/lab"
+	"github.com/stillwater-rpc/stillwater/bench/lab/labtest"
 	"github.com/stillwater-rpc/stillwater/bpf"
 	"github.com/stillwater-rpc/stillwater/dispatcher"
 	"github.com/stillwater-rpc/stillwater/hw/clock"
@@ -24,7 +25,7 @@ import (
 // TestKernelKeepsInterface pings the interface from the other end while a port has it: the kernel answers ARP and ICMP as before, and
 // UDP to another port.
 func TestKernelKeepsInterface(t *testing.T) {
-	pair := newPair(t, lab.PairConfig{})
+	pair := labtest.NewPair(t, lab.PairConfig{})
 	open(t, pair.A, xdpport.Config{Port: 7700})
 	var ping net.PacketConn
 	var other *net.UDPConn
@@ -155,7 +156,7 @@ func crafted(pair *lab.Pair, to wire.Addr) (bad map[string][]byte, good []byte) 
 // TestBadFrames sends a port what it must not take in, then anything at random. Each frame is counted once, by the program or by the port,
 // and what is good still arrives.
 func TestBadFrames(t *testing.T) {
-	pair := newPair(t, lab.PairConfig{})
+	pair := labtest.NewPair(t, lab.PairConfig{})
 	p := open(t, pair.A, xdpport.Config{Port: 7700})
 	raw := packetSocket(t, pair.B)
 	bad, good := crafted(pair, p.LocalAddr())
@@ -222,7 +223,7 @@ func TestBadFrames(t *testing.T) {
 
 // TestNeighbourChanges gives a peer another MAC in the kernel's table: frames go there.
 func TestNeighbourChanges(t *testing.T) {
-	pair := newPair(t, lab.PairConfig{})
+	pair := labtest.NewPair(t, lab.PairConfig{})
 	p := open(t, pair.A, xdpport.Config{})
 	raw := packetSocket(t, pair.B)
 	if err := unix.SetsockoptTimeval(raw, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 1000}); err != nil {
