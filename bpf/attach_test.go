@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netlink"
 
@@ -77,20 +76,6 @@ func inspect(t *testing.T, pair *lab.Pair) *bpf.Status {
 		return err
 	})
 	return status
-}
-
-// stranger loads a program of somebody else.
-func stranger(t *testing.T, name string) *ebpf.Program {
-	t.Helper()
-	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{
-		Name: name, Type: ebpf.XDP, License: "MIT",
-		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 2), asm.Return()},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { program.Close() })
-	return program
 }
 
 func TestAttachModes(t *testing.T) {
@@ -174,7 +159,7 @@ func TestAttachNeverEvicts(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			pair := labtest.NewPair(t, lab.PairConfig{})
-			other := stranger(t, "a_firewall")
+			other := labtest.Stranger(t, "a_firewall")
 			inside(t, pair, func() error {
 				device, err := netlink.LinkByName(pair.A.Interface)
 				if err != nil {
@@ -220,7 +205,7 @@ func checkHeld(t *testing.T, err error, status *bpf.Status, words []string) {
 func TestDetachLeftover(t *testing.T) {
 	for _, flags := range []link.XDPAttachFlags{link.XDPDriverMode, link.XDPGenericMode} {
 		pair := labtest.NewPair(t, lab.PairConfig{})
-		leftover := stranger(t, "stillwater_xdp") // it is known by its name
+		leftover := labtest.Stranger(t, "stillwater_xdp") // it is known by its name
 		inside(t, pair, func() error {
 			if err := bpf.Detach(pair.A.Interface); !errors.Is(err, bpf.ErrNotAttached) {
 				t.Errorf("detach from a bare interface: %v", err)

@@ -29,7 +29,7 @@ func TestVerdictsOf(t *testing.T) {
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("by id %v, %v; by the program itself %v", got, err, want)
 	}
-	other := stranger(t, "stillwater_xdp")
+	other := labtest.Stranger(t, "stillwater_xdp")
 	info, err := other.Info()
 	if err != nil {
 		t.Fatal(err)

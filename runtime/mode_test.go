@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netlink"
 
@@ -21,14 +19,7 @@ import (
 // attachForeign attaches a program that is not ours, by a link that lasts as long as the test.
 func attachForeign(t *testing.T, end *lab.End) {
 	t.Helper()
-	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{
-		Name: "somebody_else", Type: ebpf.XDP, License: "GPL",
-		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 2), asm.Return()}, // XDP_PASS
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { program.Close() })
+	program := labtest.Stranger(t, "somebody_else")
 	if err := end.Do(func() error {
 		attached, err := link.AttachXDP(link.XDPOptions{Program: program, Interface: end.Index})
 		if err == nil {

@@ -9,27 +9,12 @@ import (
 	"testing"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netlink"
 
 	"github.com/stillwater-rpc/stillwater/bench/lab"
 	"github.com/stillwater-rpc/stillwater/bench/lab/labtest"
 )
-
-// stranger loads a program that lets every packet pass.
-func stranger(t *testing.T, name string) *ebpf.Program {
-	t.Helper()
-	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{
-		Name: name, Type: ebpf.XDP, License: "MIT",
-		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 2), asm.Return()},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { program.Close() })
-	return program
-}
 
 // leave attaches a program by netlink, as one that outlives its process.
 func leave(t *testing.T, end *lab.End, program *ebpf.Program) {
@@ -82,7 +67,7 @@ func TestXDPOfServer(t *testing.T) {
 func TestXDPDetach(t *testing.T) {
 	pair := labtest.NewPair(t, lab.PairConfig{})
 	runAt(t, pair.A.Do, "xdp", "detach", "veth0").check(t, exitOK, "no program was attached")
-	leave(t, pair.A, stranger(t, "stillwater_xdp"))
+	leave(t, pair.A, labtest.Stranger(t, "stillwater_xdp"))
 	// It only has our name, so its counters are not to be read: that is a warning and no failure.
 	runAt(t, pair.A.Do, "xdp", "status", "veth0").check(t, exitOK, "ours", "cannot be read")
 	runAt(t, pair.A.Do, "serve", "--interface", "veth0", "--require-xdp").check(t, exitInternal, "stillwater xdp detach veth0")
@@ -96,7 +81,7 @@ func TestXDPDetach(t *testing.T) {
 	if d.Schema != schemaDetach || !d.Detached || d.Interface != "veth0" {
 		t.Errorf("%+v", d)
 	}
-	leave(t, pair.A, stranger(t, "a_firewall"))
+	leave(t, pair.A, labtest.Stranger(t, "a_firewall"))
 	runAt(t, pair.A.Do, "xdp", "status").check(t, exitOK, "(a_firewall) in native mode, not ours")
 	runAt(t, pair.A.Do, "xdp", "detach", "veth0").check(t, exitCheck, "a_firewall")
 	runAt(t, pair.A.Do, "xdp", "status").check(t, exitOK, "a_firewall")
@@ -120,7 +105,7 @@ func asNobody(t *testing.T, end *lab.End, args ...string) result {
 func TestWithoutRights(t *testing.T) {
 	pair := labtest.NewPair(t, lab.PairConfig{})
 	asNobody(t, pair.A, "serve", "--interface", "veth0", "--require-xdp").check(t, exitPrivilege, "AF_XDP on veth0", "run it as root")
-	leave(t, pair.A, stranger(t, "stillwater_xdp"))
+	leave(t, pair.A, labtest.Stranger(t, "stillwater_xdp"))
 	asNobody(t, pair.A, "xdp", "status", "veth0").check(t, exitOK, "name unknown", "owner unknown")
 	asNobody(t, pair.A, "xdp", "detach", "veth0").check(t, exitPrivilege, "CAP_SYS_ADMIN", "run it as root")
 	server := startServe(t, pair.B.Do)

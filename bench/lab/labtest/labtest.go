@@ -1,6 +1,6 @@
 //go:build linux
 
-// Package labtest makes labs for tests, and decides what becomes of a test where none can be made.
+// Package labtest makes labs for tests and what stands in them, and decides what becomes of a test where none can be made.
 //
 // Whether there are rights is found out by trying, and a skip is only honest without them. So whoever is not root and is refused skips, and
 // the reason names what was refused; root that is refused fails, since a skip would hide that a capability or the kernel's help is missing.
@@ -10,6 +10,9 @@ import (
 	"fmt"
 	"os"
 	"testing"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
 
 	"github.com/stillwater-rpc/stillwater/bench/lab"
 )
@@ -41,6 +44,18 @@ func Require(t testing.TB) {
 	if err := pair.Close(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Stranger loads an XDP program that is not ours, whatever its name, for the length of the test. It lets every packet pass.
+func Stranger(t testing.TB, name string) *ebpf.Program {
+	t.Helper()
+	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Name: name, Type: ebpf.XDP, License: "MIT",
+		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 2), asm.Return()}, // XDP_PASS
+	})
+	Must(t, err)
+	t.Cleanup(func() { program.Close() })
+	return program
 }
 
 // Must takes the error of what needs rights. If there is one, it ends the test.
