@@ -14,11 +14,11 @@ import (
 	"testing"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netlink"
 
 	"github.com/stillwater-rpc/stillwater/bench/lab"
+	"github.com/stillwater-rpc/stillwater/bench/lab/labtest"
 	"github.com/stillwater-rpc/stillwater/bpf"
 )
 
@@ -48,23 +48,6 @@ func TestMain(m *testing.M) {
 	runtime.KeepAlive(program)
 }
 
-func newPair(t *testing.T, cfg lab.PairConfig) *lab.Pair {
-	t.Helper()
-	if uid := os.Geteuid(); uid != 0 {
-		t.Skipf("attaching a program needs root; effective uid is %d", uid)
-	}
-	pair, err := lab.NewPair(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := pair.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return pair
-}
-
 // inside runs fn in the namespace of pair's end A and fails the test on its error.
 func inside(t *testing.T, pair *lab.Pair, fn func() error) {
 	t.Helper()
@@ -76,9 +59,7 @@ func inside(t *testing.T, pair *lab.Pair, fn func() error) {
 func load(t *testing.T) *bpf.Program {
 	t.Helper()
 	program, err := bpf.Load(bpf.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	labtest.Must(t, err)
 	t.Cleanup(func() {
 		if err := program.Close(); err != nil {
 			t.Error(err)
@@ -97,22 +78,8 @@ func inspect(t *testing.T, pair *lab.Pair) *bpf.Status {
 	return status
 }
 
-// stranger loads a program of somebody else.
-func stranger(t *testing.T, name string) *ebpf.Program {
-	t.Helper()
-	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{
-		Name: name, Type: ebpf.XDP, License: "MIT",
-		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 2), asm.Return()},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { program.Close() })
-	return program
-}
-
 func TestAttachModes(t *testing.T) {
-	pair := newPair(t, lab.PairConfig{})
+	pair := labtest.NewPair(t, lab.PairConfig{})
 	for mode, want := range map[bpf.Mode]bpf.Mode{
 		bpf.ModeAuto: bpf.ModeNative, bpf.ModeNative: bpf.ModeNative, bpf.ModeGeneric: bpf.ModeGeneric,
 	} {
@@ -147,7 +114,7 @@ func TestAttachModes(t *testing.T) {
 
 // TestLoopbackIsGeneric attaches where no driver has native XDP: auto falls back, native says so.
 func TestLoopbackIsGeneric(t *testing.T) {
-	pair := newPair(t, lab.PairConfig{})
+	pair := labtest.NewPair(t, lab.PairConfig{})
 	inside(t, pair, func() error {
 		loopback, err := netlink.LinkByName("lo")
 		if err != nil {
@@ -191,8 +158,8 @@ func TestAttachNeverEvicts(t *testing.T) {
 		}, []string{"generic"}, bpf.ModeGeneric},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			pair := newPair(t, lab.PairConfig{})
-			other := stranger(t, "a_firewall")
+			pair := labtest.NewPair(t, lab.PairConfig{})
+			other := labtest.Stranger(t, "a_firewall")
 			inside(t, pair, func() error {
 				device, err := netlink.LinkByName(pair.A.Interface)
 				if err != nil {
@@ -237,8 +204,8 @@ func checkHeld(t *testing.T, err error, status *bpf.Status, words []string) {
 // TestDetachLeftover removes a program of ours that outlived its process, which netlink-attached ones do.
 func TestDetachLeftover(t *testing.T) {
 	for _, flags := range []link.XDPAttachFlags{link.XDPDriverMode, link.XDPGenericMode} {
-		pair := newPair(t, lab.PairConfig{})
-		leftover := stranger(t, "stillwater_xdp") // it is known by its name
+		pair := labtest.NewPair(t, lab.PairConfig{})
+		leftover := labtest.Stranger(t, "stillwater_xdp") // it is known by its name
 		inside(t, pair, func() error {
 			if err := bpf.Detach(pair.A.Interface); !errors.Is(err, bpf.ErrNotAttached) {
 				t.Errorf("detach from a bare interface: %v", err)
@@ -265,7 +232,7 @@ func TestDetachLeftover(t *testing.T) {
 // TestDetachRefusesAnotherProcess has a second process hold the interface: it is named, and after its death the kernel
 // has detached its program.
 func TestDetachRefusesAnotherProcess(t *testing.T) {
-	pair := newPair(t, lab.PairConfig{})
+	pair := labtest.NewPair(t, lab.PairConfig{})
 	holder := exec.Command("/proc/self/exe")
 	holder.Env = append(os.Environ(), fmt.Sprintf("%s=%d", helperVariable, pair.A.Index))
 	holder.Stderr = os.Stderr
@@ -313,7 +280,7 @@ func TestAttachErrorsNameTheCure(t *testing.T) {
 		{"MTU too large", lab.PairConfig{MTU: 9000}, "lower the MTU of 9000"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			pair := newPair(t, test.cfg)
+			pair := labtest.NewPair(t, test.cfg)
 			program := load(t)
 			inside(t, pair, func() error {
 				if _, err := program.Attach(pair.A.Index, bpf.ModeAuto); err == nil || !strings.Contains(err.Error(), test.want) {
@@ -330,7 +297,6 @@ func TestAttachErrorsNameTheCure(t *testing.T) {
 }
 
 func TestServiceAddresses(t *testing.T) {
-	newPair(t, lab.PairConfig{}) // skips without root
 	program := load(t)
 	good := netip.MustParseAddr("::ffff:10.0.0.1") // IPv4-mapped is IPv4
 	for range 2 {
@@ -366,7 +332,7 @@ func TestServiceAddresses(t *testing.T) {
 
 // TestAttachedFollowsTheDevice deletes the interface under the program.
 func TestAttachedFollowsTheDevice(t *testing.T) {
-	pair := newPair(t, lab.PairConfig{})
+	pair := labtest.NewPair(t, lab.PairConfig{})
 	program := load(t)
 	if on, err := program.Attached(); on || err != nil {
 		t.Errorf("never attached: %v, %v", on, err)

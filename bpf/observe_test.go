@@ -8,12 +8,13 @@ import (
 	"testing"
 
 	"github.com/stillwater-rpc/stillwater/bench/lab"
+	"github.com/stillwater-rpc/stillwater/bench/lab/labtest"
 	"github.com/stillwater-rpc/stillwater/bpf"
 )
 
 // TestVerdictsOf reads the counters by the program's id, as another process would.
 func TestVerdictsOf(t *testing.T) {
-	pair := newPair(t, lab.PairConfig{})
+	pair := labtest.NewPair(t, lab.PairConfig{})
 	program := load(t)
 	inside(t, pair, func() error {
 		_, err := program.Attach(pair.A.Index, bpf.ModeAuto)
@@ -28,7 +29,7 @@ func TestVerdictsOf(t *testing.T) {
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("by id %v, %v; by the program itself %v", got, err, want)
 	}
-	other := stranger(t, "stillwater_xdp")
+	other := labtest.Stranger(t, "stillwater_xdp")
 	info, err := other.Info()
 	if err != nil {
 		t.Fatal(err)

@@ -5,21 +5,14 @@ package bpf
 import (
 	"encoding/binary"
 	"net/netip"
-	"os"
 	"slices"
 	"testing"
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
-)
 
-// needRoot skips only where the process truly has no root; as root, a missing capability must fail, not hide.
-func needRoot(t testing.TB) {
-	t.Helper()
-	if uid := os.Geteuid(); uid != 0 {
-		t.Skipf("loading a BPF program needs root; effective uid is %d", uid)
-	}
-}
+	"github.com/stillwater-rpc/stillwater/bench/lab/labtest"
+)
 
 var (
 	testService = netip.MustParseAddr("10.77.0.2")
@@ -29,11 +22,8 @@ var (
 // loadTest loads a program with the test service registered and, if asked, an (unbound) socket on queue 0.
 func loadTest(t testing.TB, socket bool) *Program {
 	t.Helper()
-	needRoot(t)
 	program, err := Load(Options{})
-	if err != nil {
-		t.Fatalf("%+v", err)
-	}
+	labtest.Must(t, err)
 	t.Cleanup(func() {
 		if err := program.Close(); err != nil {
 			t.Error(err)

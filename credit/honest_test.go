@@ -8,6 +8,7 @@ import (
 
 	"github.com/stillwater-rpc/stillwater/credit/client"
 	"github.com/stillwater-rpc/stillwater/hw/clock"
+	"github.com/stillwater-rpc/stillwater/internal/seedtest"
 )
 
 // world is a server and honest clients over a network that loses, duplicates and reorders. Its clock is virtual.
@@ -199,7 +200,7 @@ func (w *world) settle() {
 
 // Over a network that loses a tenth of everything, no honest client is refused, none stalls, and no credit leaks.
 func TestHonestClientsOverABadNetwork(t *testing.T) {
-	random := seeded(t)
+	random := seedtest.Rand(t)
 	for range 5 {
 		w := newWorld(t, random, 6, time.Hour)
 		w.run(30*time.Millisecond, 0.02)
@@ -212,7 +213,7 @@ func TestHonestClientsOverABadNetwork(t *testing.T) {
 
 // The same with leases that run out all the time, of clients that are often silent for longer.
 func TestHonestClientsAndShortLeases(t *testing.T) {
-	random := seeded(t)
+	random := seedtest.Rand(t)
 	for range 5 {
 		w := newWorld(t, random, 6, 4*time.Millisecond)
 		for range 10 {

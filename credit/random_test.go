@@ -3,30 +3,13 @@ package credit
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/hw/clock"
+	"github.com/stillwater-rpc/stillwater/internal/seedtest"
 )
-
-// seeded returns a random source whose seed is printed, and taken from TEST_SEED.
-func seeded(t *testing.T) *rand.Rand {
-	t.Helper()
-	seed := rand.Uint64()
-	if s := os.Getenv("TEST_SEED"); s != "" {
-		n, err := strconv.ParseUint(s, 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		seed = n
-	}
-	t.Logf("TEST_SEED=%d", seed)
-	return rand.New(rand.NewPCG(seed, 1))
-}
 
 // duel drives a ledger and its twin through the same events. choose(n) picks below n: from a random source, or from the
 // bytes of a fuzzer.
@@ -232,7 +215,7 @@ func lines(trace []string) (text string) {
 }
 
 func TestLedgerAgainstTwin(t *testing.T) {
-	random := seeded(t)
+	random := seedtest.Rand(t)
 	sequences := 20000
 	if testing.Short() {
 		sequences = 2000

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/hw/clock"
+	"github.com/stillwater-rpc/stillwater/internal/seedtest"
 	"github.com/stillwater-rpc/stillwater/wire"
 )
 
@@ -94,7 +95,7 @@ func TestAnyMessageInAnyState(t *testing.T) {
 	if small() {
 		rounds = 60
 	}
-	rng := rand.New(rand.NewPCG(seed(t), 7))
+	rng := seedtest.Rand(t)
 	for range rounds {
 		w := newNetwork(t, rng.Uint64())
 		server := w.node(1, Config{TrustedNetwork: true, SessionsMax: 20, ConnectionsMax: 5})
@@ -138,7 +139,7 @@ func TestAnyAnswerInAnyState(t *testing.T) {
 	if small() {
 		rounds = 60
 	}
-	rng := rand.New(rand.NewPCG(seed(t), 8))
+	rng := seedtest.Rand(t)
 	for range rounds {
 		w, p, client, s := pretend(t)
 		var calls []*call
@@ -188,7 +189,7 @@ func TestAnyAnswerInAnyState(t *testing.T) {
 // Liars and hoarders must not take the others' share.
 func TestLiarsDoNotTakeTheOthersShare(t *testing.T) {
 	good := map[bool]float64{}
-	s := seed(t)
+	s := seedtest.Seed(t)
 	length := 50 * time.Millisecond
 	if small() {
 		length = 10 * time.Millisecond
@@ -288,7 +289,7 @@ func TestRegistrationFlood(t *testing.T) {
 
 // Ten busy clients among ten thousand idle ones get the whole capacity.
 func TestTenBusyAmongTenThousandIdle(t *testing.T) {
-	w := newNetwork(t, seed(t))
+	w := newNetwork(t, seedtest.Seed(t))
 	server := w.node(1, Config{TrustedNetwork: true})
 	server.unchecked = true
 	server.serve(10*time.Microsecond, 80*time.Microsecond, nil)

@@ -3,8 +3,6 @@ package dispatcher
 import (
 	"container/heap"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"testing"
 	"time"
 
@@ -53,16 +51,6 @@ func (h *eventHeap) Pop() any {
 
 // small makes the long tests short: asked for by -short, and by the race detector, under which they take ten times as long.
 func small() bool { return testing.Short() || raceEnabled }
-
-// seed is printed, and settable by TEST_SEED.
-func seed(t testing.TB) uint64 {
-	s := uint64(time.Now().UnixNano())
-	if v, err := strconv.ParseUint(os.Getenv("TEST_SEED"), 10, 64); err == nil {
-		s = v
-	}
-	t.Logf("TEST_SEED=%d", s)
-	return s
-}
 
 func newNetwork(t testing.TB, seed uint64) *network {
 	return &network{

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stillwater-rpc/stillwater/credit"
 	"github.com/stillwater-rpc/stillwater/hw/clock"
+	"github.com/stillwater-rpc/stillwater/internal/seedtest"
 	"github.com/stillwater-rpc/stillwater/wire/session"
 )
 
@@ -242,7 +243,7 @@ func TestBadWeather(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.load, c.length, c.deadline = 2, length, time.Millisecond
-			k := newSoak(t, seed(t), c.weather)
+			k := newSoak(t, seedtest.Seed(t), c.weather)
 			k.run()
 			k.check(t)
 			k.settle(t)
@@ -254,7 +255,7 @@ func TestBadWeather(t *testing.T) {
 
 // On a trusted network the first contact needs no token; everything else is the same.
 func TestBadWeatherOnATrustedNetwork(t *testing.T) {
-	k := newSoak(t, seed(t), weather{
+	k := newSoak(t, seedtest.Seed(t), weather{
 		loss: 0.05, duplicate: 0.1, reorder: 0.1, load: 2, length: 10 * time.Millisecond, deadline: time.Millisecond, trusted: true,
 	})
 	k.run()
@@ -265,7 +266,7 @@ func TestBadWeatherOnATrustedNetwork(t *testing.T) {
 
 // One percent of the packets lost may cost a tenth of the goodput, at twice the capacity.
 func TestGoodputUnderLoss(t *testing.T) {
-	s := seed(t)
+	s := seedtest.Seed(t)
 	good := map[float64]int{}
 	length := 60 * time.Millisecond
 	if small() {
@@ -293,7 +294,7 @@ func TestManySeeds(t *testing.T) {
 	if small() {
 		runs = 8
 	}
-	first := seed(t)
+	first := seedtest.Seed(t)
 	for i := range uint64(runs) {
 		w := newNetwork(t, first+i)
 		x := weather{

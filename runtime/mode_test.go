@@ -7,43 +7,19 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netlink"
 
 	"github.com/stillwater-rpc/stillwater/bench/lab"
+	"github.com/stillwater-rpc/stillwater/bench/lab/labtest"
 	"github.com/stillwater-rpc/stillwater/bpf"
 	sw "github.com/stillwater-rpc/stillwater/runtime"
 )
 
-// newPair makes a veth pair; ok is false without the rights for it.
-func newPair(t *testing.T) (pair *lab.Pair, ok bool) {
-	t.Helper()
-	pair, err := lab.NewPair(lab.PairConfig{})
-	if err != nil {
-		requireUnprivileged(t, err)
-		return nil, false
-	}
-	t.Cleanup(func() {
-		if err := pair.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return pair, true
-}
-
 // attachForeign attaches a program that is not ours, by a link that lasts as long as the test.
 func attachForeign(t *testing.T, end *lab.End) {
 	t.Helper()
-	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{
-		Name: "somebody_else", Type: ebpf.XDP, License: "GPL",
-		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 2), asm.Return()}, // XDP_PASS
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { program.Close() })
+	program := labtest.Stranger(t, "somebody_else")
 	if err := end.Do(func() error {
 		attached, err := link.AttachXDP(link.XDPOptions{Program: program, Interface: end.Index})
 		if err == nil {
@@ -58,10 +34,7 @@ func attachForeign(t *testing.T, end *lab.End) {
 // TestFallback opens where AF_XDP is not to be had: kernel UDP serves, and Mode says why; or opening fails, if AF_XDP is required.
 // Whoever is there is left alone.
 func TestFallback(t *testing.T) {
-	pair, ok := newPair(t)
-	if !ok {
-		return
-	}
+	pair := labtest.NewPair(t, lab.PairConfig{})
 	attachForeign(t, pair.A)
 	address := pair.A.Address.Addr()
 	for name, c := range map[string]struct {
@@ -134,10 +107,7 @@ func portText(t *testing.T, address string) string {
 
 // TestPeerChangesItsMAC gives the client's interface another MAC, which takes the link down and up: calls go on.
 func TestPeerChangesItsMAC(t *testing.T) {
-	pair, ok := newPair(t)
-	if !ok {
-		return
-	}
+	pair := labtest.NewPair(t, lab.PairConfig{})
 	p := place{
 		name: "xdp", onServer: pair.A.Do, onClient: pair.B.Do,
 		server: sw.EndpointConfig{Interface: pair.A.Interface, RequireXDP: true},
@@ -172,10 +142,7 @@ func TestPeerChangesItsMAC(t *testing.T) {
 
 // TestDialAttachesNothing dials in a namespace of its own without naming an interface, as a library does that is told nothing.
 func TestDialAttachesNothing(t *testing.T) {
-	pair, ok := newPair(t)
-	if !ok {
-		return
-	}
+	pair := labtest.NewPair(t, lab.PairConfig{})
 	var cli *sw.Client
 	err := pair.B.Do(func() (err error) {
 		cli, err = sw.Dial(context.Background(), "10.77.0.1:9", sw.ClientConfig{})

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/bench/lab"
+	"github.com/stillwater-rpc/stillwater/bench/lab/labtest"
 	"github.com/stillwater-rpc/stillwater/xsk"
 	"github.com/stillwater-rpc/stillwater/xsk/frame"
 )
@@ -19,7 +20,7 @@ import (
 // BenchmarkOneWay sends 64-byte packets in bursts of 32 from one goroutine to another that receives and releases. An
 // operation is one packet that arrived; the share that was lost on the way (veth's ring has 256 places) is reported.
 func BenchmarkOneWay(b *testing.B) {
-	pair := newPair(b, lab.PairConfig{})
+	pair := labtest.NewPair(b, lab.PairConfig{})
 	from, to := newSide(b, pair.A, xsk.Config{}), newSide(b, pair.B, xsk.Config{})
 	var sent atomic.Uint64
 	var stop atomic.Bool
@@ -66,7 +67,7 @@ func BenchmarkOneWay(b *testing.B) {
 
 // BenchmarkRoundTrip bounces one 64-byte packet between two spinning ends and reports the quantiles of the time that it takes.
 func BenchmarkRoundTrip(b *testing.B) {
-	pair := newPair(b, lab.PairConfig{})
+	pair := labtest.NewPair(b, lab.PairConfig{})
 	client, server := newSide(b, pair.A, xsk.Config{}), newSide(b, pair.B, xsk.Config{})
 	var stop atomic.Bool
 	done := make(chan error)

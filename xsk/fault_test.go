@@ -13,6 +13,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/stillwater-rpc/stillwater/bench/lab"
+	"github.com/stillwater-rpc/stillwater/bench/lab/labtest"
 	"github.com/stillwater-rpc/stillwater/xsk"
 	"github.com/stillwater-rpc/stillwater/xsk/frame"
 )
@@ -21,7 +22,7 @@ import (
 // within its frame (Receive refuses others).
 func TestLongestPacket(t *testing.T) {
 	for _, headroom := range []int{0, 128} {
-		pair := newPair(t, lab.PairConfig{MTU: 3000})
+		pair := labtest.NewPair(t, lab.PairConfig{MTU: 3000})
 		cfg := xsk.Config{Headroom: headroom}
 		a, b := newSide(t, pair.A, cfg), newSide(t, pair.B, cfg)
 		payload := b.queue.PacketSizeMax() - 42
@@ -55,7 +56,7 @@ func TestLongestPacket(t *testing.T) {
 // TestTxRingOverflow submits until no frame is lent, far beyond the 256 places of veth's own ring. Packets may be lost there,
 // but every frame comes back, and the queue works afterwards.
 func TestTxRingOverflow(t *testing.T) {
-	pair := newPair(t, lab.PairConfig{})
+	pair := labtest.NewPair(t, lab.PairConfig{})
 	a, b := newSide(t, pair.A, xsk.Config{}), newSide(t, pair.B, xsk.Config{})
 	batch := make([]frame.Desc, 64)
 	for range 5 {
@@ -94,7 +95,7 @@ func TestTxRingOverflow(t *testing.T) {
 
 // TestReceiveOverload never takes a packet until the fill ring is empty: the kernel's counters say so, and it recovers.
 func TestReceiveOverload(t *testing.T) {
-	pair := newPair(t, lab.PairConfig{})
+	pair := labtest.NewPair(t, lab.PairConfig{})
 	small := xsk.Config{FillRingSize: 64, RxRingSize: 64, TxRingSize: 64}
 	a, b := newSide(t, pair.A, xsk.Config{}), newSide(t, pair.B, small)
 	batch := make([]frame.Desc, 64)
@@ -130,7 +131,7 @@ func TestReceiveOverload(t *testing.T) {
 
 // TestOpenClose opens and closes one queue again and again, with traffic: nothing stays open, mapped or busy.
 func TestOpenClose(t *testing.T) {
-	pair := newPair(t, lab.PairConfig{})
+	pair := labtest.NewPair(t, lab.PairConfig{})
 	b := newSide(t, pair.B, xsk.Config{})
 	cycle := func(number uint64) {
 		a := &side{end: pair.A}
@@ -182,7 +183,7 @@ func countMappings(t *testing.T) int {
 
 // TestOpenErrors checks that what cannot be opened says why and what to do, and leaves nothing open.
 func TestOpenErrors(t *testing.T) {
-	pair := newPair(t, lab.PairConfig{})
+	pair := labtest.NewPair(t, lab.PairConfig{})
 	holder := newSide(t, pair.A, xsk.Config{})
 	descriptors, mappings := countDescriptors(t), countMappings(t)
 	for _, test := range []struct {
@@ -220,7 +221,7 @@ func TestOpenErrors(t *testing.T) {
 
 // TestLinkDownAndGone checks the two faults of a device: the typed error, and what becomes of the packets.
 func TestLinkDownAndGone(t *testing.T) {
-	pair := newPair(t, lab.PairConfig{})
+	pair := labtest.NewPair(t, lab.PairConfig{})
 	a, b := newSide(t, pair.A, xsk.Config{}), newSide(t, pair.B, xsk.Config{})
 	device := func(change func(netlink.Link) error) {
 		t.Helper()

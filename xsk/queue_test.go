@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/stillwater-rpc/stillwater/internal/seedtest"
 	"github.com/stillwater-rpc/stillwater/xsk"
 	"github.com/stillwater-rpc/stillwater/xsk/frame"
 	"github.com/stillwater-rpc/stillwater/xsk/xsktest"
@@ -87,7 +88,7 @@ func TestConfigNamesLegalValues(t *testing.T) {
 
 // TestQueueReceives delivers packets of random sizes in random bursts and holds some while others arrive.
 func TestQueueReceives(t *testing.T) {
-	random := newRandom(t)
+	random := seedtest.Rand(t)
 	cfg := smallConfig
 	cfg.Checked, cfg.Headroom = true, 64
 	queue, kernel := newTestQueue(t, cfg)
@@ -143,7 +144,7 @@ func TestQueueReceives(t *testing.T) {
 
 // TestQueueSends submits at random, kicks at random, and expects every packet once and in order.
 func TestQueueSends(t *testing.T) {
-	random := newRandom(t)
+	random := seedtest.Rand(t)
 	cfg := smallConfig
 	cfg.Checked = true
 	queue, kernel := newTestQueue(t, cfg)

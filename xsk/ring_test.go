@@ -4,32 +4,15 @@ package xsk_test
 
 import (
 	"math"
-	"math/rand/v2"
-	"os"
 	"runtime"
 	"slices"
-	"strconv"
 	"testing"
-	"time"
 
+	"github.com/stillwater-rpc/stillwater/internal/seedtest"
 	"github.com/stillwater-rpc/stillwater/xsk"
 	"github.com/stillwater-rpc/stillwater/xsk/frame"
 	"github.com/stillwater-rpc/stillwater/xsk/xsktest"
 )
-
-// newRandom prints its seed; TEST_SEED repeats a run.
-func newRandom(t *testing.T) *rand.Rand {
-	t.Helper()
-	seed := uint64(time.Now().UnixNano())
-	if text := os.Getenv("TEST_SEED"); text != "" {
-		var err error
-		if seed, err = strconv.ParseUint(text, 0, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Logf("TEST_SEED=%d", seed)
-	return rand.New(rand.NewPCG(seed, 0))
-}
 
 const ringSize = 8
 
@@ -38,7 +21,7 @@ const nearWrap = math.MaxUint32 - 2*ringSize - 3
 
 // TestProducerAgainstTwin puts and publishes at random while the kernel's end pops at random; a slice says what must come.
 func TestProducerAgainstTwin(t *testing.T) {
-	random := newRandom(t)
+	random := seedtest.Rand(t)
 	kernel := xsktest.NewRing[frame.Addr](ringSize, nearWrap)
 	ring := xsk.NewProducer(kernel.Memory)
 	var hidden, published []frame.Addr // put and not published; published and not popped
@@ -78,7 +61,7 @@ func TestProducerAgainstTwin(t *testing.T) {
 
 // TestConsumerAgainstTwin is the other direction: the kernel's end pushes at random, ours reads and releases at random.
 func TestConsumerAgainstTwin(t *testing.T) {
-	random := newRandom(t)
+	random := seedtest.Rand(t)
 	kernel := xsktest.NewRing[frame.Desc](ringSize, nearWrap)
 	ring := xsk.NewConsumer(kernel.Memory)
 	var unread []frame.Desc

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/stillwater-rpc/stillwater/bench/lab"
+	"github.com/stillwater-rpc/stillwater/bench/lab/labtest"
 	"github.com/stillwater-rpc/stillwater/xsk"
 	"github.com/stillwater-rpc/stillwater/xsk/frame"
 )
@@ -24,34 +24,11 @@ const (
 	patience = 20 * time.Second
 )
 
-// needRoot skips only where the process truly has no root; as root, a missing capability must fail, not hide.
-func needRoot(t testing.TB) {
-	t.Helper()
-	if uid := os.Geteuid(); uid != 0 {
-		t.Skipf("AF_XDP on a veth pair needs root; effective uid is %d", uid)
-	}
-}
-
 // side is one end of a pair with a program and a queue on it.
 type side struct {
 	end     *lab.End
 	program *steering
 	queue   *xsk.Queue
-}
-
-func newPair(t testing.TB, cfg lab.PairConfig) *lab.Pair {
-	t.Helper()
-	needRoot(t)
-	pair, err := lab.NewPair(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := pair.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return pair
 }
 
 // newSide attaches a program natively at an end and opens a queue there. Close checks the audit.
@@ -167,7 +144,7 @@ func monotonic() uint64 {
 
 // TestAcross sends packets AF_XDP to AF_XDP: all arrive, in order, whole, and stamped between sending and receiving.
 func TestAcross(t *testing.T) {
-	pair := newPair(t, lab.PairConfig{})
+	pair := labtest.NewPair(t, lab.PairConfig{})
 	a, b := newSide(t, pair.A, xsk.Config{}), newSide(t, pair.B, xsk.Config{})
 	if a.queue.Mode() != "copy" {
 		t.Errorf("veth in mode %q", a.queue.Mode())
@@ -211,7 +188,7 @@ func TestAcross(t *testing.T) {
 
 // TestKernelPeer exchanges datagrams with an ordinary UDP socket, whose ARP the kernel still answers.
 func TestKernelPeer(t *testing.T) {
-	pair := newPair(t, lab.PairConfig{})
+	pair := labtest.NewPair(t, lab.PairConfig{})
 	b := newSide(t, pair.B, xsk.Config{})
 	var client *net.UDPConn
 	if err := pair.A.Do(func() (err error) {
@@ -259,7 +236,7 @@ func TestKernelPeer(t *testing.T) {
 // TestEveryQueueIsServed spreads kernel flows over two queues with a socket on each: which flow goes where is the kernel's hash,
 // so only the sum counts.
 func TestEveryQueueIsServed(t *testing.T) {
-	pair := newPair(t, lab.PairConfig{RxQueueCount: 2, TxQueueCount: 2})
+	pair := labtest.NewPair(t, lab.PairConfig{RxQueueCount: 2, TxQueueCount: 2})
 	sides := [2]*side{newSide(t, pair.B, xsk.Config{})}
 	sides[1] = &side{end: pair.B}
 	if err := pair.B.Do(func() (err error) {

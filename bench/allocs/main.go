@@ -130,11 +130,9 @@ func once(ctx context.Context, p *child.Pair, window time.Duration, seed uint64,
 	if err != nil {
 		return r, err
 	}
-	result, err := p.Closed(ctx, target.MethodEcho, load.ClosedLoop{
-		Plan:        load.Plan{PayloadBytes: payloadBytes, Duration: window, BucketWidth: -1, Cooldown: -1, DrainLimit: prove.DrainLimit, Seed: seed},
-		Outstanding: outstanding,
-	})
-	if err = errors.Join(err, result.Err()); err != nil {
+	plan := load.Plan{PayloadBytes: payloadBytes, Duration: window, Cooldown: -1, Seed: seed}
+	result, err := prove.Closed(ctx, p, target.MethodEcho, outstanding, plan)
+	if err != nil {
 		return r, err
 	}
 	serverAfter, clientAfter, err := p.HeapObjects(ctx)
@@ -164,11 +162,8 @@ func show(r *prove.Run, rounds []round) error {
 	var server, client []float64
 	for i, one := range rounds {
 		server, client = append(server, one.ServerPer), append(client, one.ClientPer)
-		err := r.Emit(one)
-		if !r.JSON() {
-			err = table.Row(i+1, one.Calls, one.Server, one.Client, one.ServerPer, one.ClientPer,
-				fmt.Sprintf("%d/%d", one.Preparation.server, one.Preparation.client))
-		}
+		err := r.Row(table, one, i+1, one.Calls, one.Server, one.Client, one.ServerPer, one.ClientPer,
+			fmt.Sprintf("%d/%d", one.Preparation.server, one.Preparation.client))
 		if err != nil {
 			return err
 		}

@@ -75,12 +75,9 @@ func table(r *prove.Run, lives []life) error {
 	)
 	for i, l := range lives {
 		ms := func(d time.Duration) float64 { return 1e3 * d.Seconds() }
-		err := r.Emit(l)
-		if !r.JSON() {
-			err = t.Row(i+1, fmt.Sprintf("%d/%d", l.Pings.Lost, l.Pings.Sent), ms(l.Pings.Outage), map[bool]string{true: "yes", false: "no"}[l.Attached],
-				100*l.GoodBefore, ms(l.KillToReady), ms(l.ReadyToGood), ms(l.KillToReady+l.ReadyToGood), l.Sessions,
-				l.Requests, l.Answered, l.Rejected, l.NeverSent, l.Unknown, fmt.Sprintf("%d+%d", l.Executed[0], l.Executed[1]), l.Violations)
-		}
+		err := r.Row(t, l, i+1, fmt.Sprintf("%d/%d", l.Pings.Lost, l.Pings.Sent), ms(l.Pings.Outage), map[bool]string{true: "yes", false: "no"}[l.Attached],
+			100*l.GoodBefore, ms(l.KillToReady), ms(l.ReadyToGood), ms(l.KillToReady+l.ReadyToGood), l.Sessions,
+			l.Requests, l.Answered, l.Rejected, l.NeverSent, l.Unknown, fmt.Sprintf("%d+%d", l.Executed[0], l.Executed[1]), l.Violations)
 		if err != nil {
 			return err
 		}

@@ -74,7 +74,7 @@ func onThread(fn func() error) (err error) {
 	}
 	defer func() {
 		restoreErr := unix.Setns(int(home.Fd()), unix.CLONE_NEWNET)
-		if restoreErr == nil {
+		if restoreErr == nil || isIn(home) { // without rights it cannot go home, but then it never left
 			runtime.UnlockOSThread()
 		} else {
 			err = errors.Join(err, fmt.Errorf("lab: thread is stuck in a namespace: %w", restoreErr))
@@ -82,4 +82,14 @@ func onThread(fn func() error) (err error) {
 		err = errors.Join(err, home.Close())
 	}()
 	return fn()
+}
+
+// isIn reports whether the calling thread is in a namespace.
+func isIn(namespace *os.File) bool {
+	want, err := namespace.Stat()
+	if err != nil {
+		return false
+	}
+	got, err := os.Stat(threadNamespace)
+	return err == nil && os.SameFile(want, got)
 }

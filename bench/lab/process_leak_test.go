@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/bench/lab"
+	"github.com/stillwater-rpc/stillwater/bench/lab/labtest"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
@@ -24,7 +25,7 @@ import (
 // TestNothingIsLeftByClose starts lab after lab: each must come up at once, and none may leave a process, a namespace,
 // a descriptor or, for a moment, a link in the host's namespace.
 func TestNothingIsLeftByClose(t *testing.T) {
-	needRoot(t)
+	labtest.Require(t)
 	news := subscribe(t)
 	descriptors := descriptorCount(t)
 	for range 3 {
@@ -49,11 +50,8 @@ func TestNothingIsLeftByClose(t *testing.T) {
 
 // TestNewLinksSeesLinks proves that the test above could fail.
 func TestNewLinksSeesLinks(t *testing.T) {
-	needRoot(t)
 	namespace, err := lab.NewNamespace()
-	if err != nil {
-		t.Fatal(err)
-	}
+	labtest.Must(t, err)
 	defer namespace.Close()
 	if err := namespace.Do(func() error {
 		news := subscribe(t)
@@ -72,7 +70,7 @@ func TestNewLinksSeesLinks(t *testing.T) {
 
 // TestNothingIsLeftByAKilledParent kills the process that holds the lab in the way that leaves it no chance to clean up.
 func TestNothingIsLeftByAKilledParent(t *testing.T) {
-	needRoot(t)
+	labtest.Require(t)
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), roleVariable+"=parent")
 	cmd.Stderr = os.Stderr
@@ -159,11 +157,8 @@ func holderOf(t *testing.T, namespace string) string {
 
 // TestHolderOf proves that mustBeGone could fail.
 func TestHolderOf(t *testing.T) {
-	needRoot(t)
 	namespace, err := lab.NewNamespace()
-	if err != nil {
-		t.Fatal(err)
-	}
+	labtest.Must(t, err)
 	var name string
 	if err := namespace.Do(func() error {
 		name = currentNamespace(t)

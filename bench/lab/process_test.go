@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/bench/lab"
+	"github.com/stillwater-rpc/stillwater/bench/lab/labtest"
 	"golang.org/x/sys/unix"
 )
 
@@ -193,7 +194,7 @@ func testContext(t *testing.T) context.Context {
 // eachKind runs a test in namespaces (as root) and on loopback (always).
 func eachKind(t *testing.T, test func(t *testing.T, cfg lab.Config)) {
 	t.Run("namespaces", func(t *testing.T) {
-		needRoot(t)
+		labtest.Require(t)
 		test(t, childConfig("child", "child"))
 	})
 	t.Run("loopback", func(t *testing.T) {

@@ -10,22 +10,11 @@ import (
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/bench/lab"
+	"github.com/stillwater-rpc/stillwater/bench/lab/labtest"
 )
 
-// needRoot skips only where the process truly has no root; as root, a missing capability must fail, not hide.
-func needRoot(t *testing.T) {
-	t.Helper()
-	if uid := os.Geteuid(); uid != 0 {
-		t.Skipf("network namespaces need root; effective uid is %d", uid)
-	}
-}
-
 func TestPairCarriesDatagrams(t *testing.T) {
-	needRoot(t)
-	pair, err := lab.NewPair(lab.PairConfig{RxQueueCount: 2, TxQueueCount: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := labtest.NewPair(t, lab.PairConfig{RxQueueCount: 2, TxQueueCount: 2})
 	var server, client *net.UDPConn
 	if err := pair.B.Do(func() (err error) {
 		server, err = net.ListenUDP("udp4", &net.UDPAddr{IP: pair.B.Address.Addr().AsSlice()})
@@ -51,7 +40,7 @@ func TestPairCarriesDatagrams(t *testing.T) {
 	if err != nil || !bytes.Equal(got[:n], want) {
 		t.Fatalf("read %q, %v; want %q", got[:n], err, want)
 	}
-	for _, closer := range []interface{ Close() error }{server, client, pair} {
+	for _, closer := range []interface{ Close() error }{server, client} {
 		if err := closer.Close(); err != nil {
 			t.Error(err)
 		}
@@ -60,11 +49,8 @@ func TestPairCarriesDatagrams(t *testing.T) {
 
 // TestDoRestoresTheThread checks that the host's namespace is what the goroutine sees after Do, also when fn panics.
 func TestDoRestoresTheThread(t *testing.T) {
-	needRoot(t)
 	namespace, err := lab.NewNamespace()
-	if err != nil {
-		t.Fatal(err)
-	}
+	labtest.Must(t, err)
 	defer namespace.Close()
 	home := currentNamespace(t)
 	var inside string

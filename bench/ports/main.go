@@ -121,13 +121,9 @@ func (e *experiment) one(ctx context.Context, p *child.Pair, v int) error {
 		return err
 	}
 	for i, n := range outstanding {
-		result, err := p.Closed(ctx, target.MethodEcho, load.ClosedLoop{
-			Plan: load.Plan{
-				PayloadBytes: payloadBytes, Warmup: e.warmup, Duration: e.window, BucketWidth: -1, DrainLimit: prove.DrainLimit, Seed: e.seed,
-			},
-			Outstanding: n,
-		})
-		if err = errors.Join(err, result.Err()); err != nil {
+		plan := load.Plan{PayloadBytes: payloadBytes, Warmup: e.warmup, Duration: e.window, Seed: e.seed}
+		result, err := prove.Closed(ctx, p, target.MethodEcho, n, plan)
+		if err != nil {
 			return err
 		}
 		c := result.Counts
@@ -213,11 +209,8 @@ func (e *experiment) table(r *prove.Run) error {
 				"port", variants[v].name, n, prove.SpreadOf(f.perS), prove.SpreadOf(f.p50), prove.SpreadOf(f.p99),
 				e.ratio(v, raw, i), f.lost,
 			}
-			err := r.Emit(line)
-			if !r.JSON() {
-				err = table.Row(line.Port, n, line.PerS.Text(1e3, 0), line.OverRaw.Text(1, 2), line.NsP50.Text(1e3, 1),
-					line.NsP99.Text(1e3, 0), line.Lost)
-			}
+			err := r.Row(table, line, line.Port, n, line.PerS.Text(1e3, 0), line.OverRaw.Text(1, 2), line.NsP50.Text(1e3, 1),
+				line.NsP99.Text(1e3, 0), line.Lost)
 			if err != nil {
 				return err
 			}

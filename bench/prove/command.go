@@ -156,6 +156,14 @@ func (r *Run) Emit(v any) error {
 	return r.json.Write(v)
 }
 
+// Row prints one line of the results: the object where objects are asked for, otherwise the cells.
+func (r *Run) Row(t *report.Table, object any, cells ...any) error {
+	if r.JSON() {
+		return r.Emit(object)
+	}
+	return t.Row(cells...)
+}
+
 // Advance notes that a round is done.
 func (r *Run) Advance() {
 	r.done++

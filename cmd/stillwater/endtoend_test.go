@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stillwater-rpc/stillwater/bench/lab"
+	"github.com/stillwater-rpc/stillwater/bench/lab/labtest"
 )
 
 // place is where server and client stand.
@@ -19,39 +20,21 @@ type place struct {
 	mode               string   // what the server says of its port
 }
 
-// places are loopback over kernel UDP, and for root a veth pair over AF_XDP.
+// places are loopback over kernel UDP, and with the rights for it a veth pair over AF_XDP.
 func places(t *testing.T) []place {
 	all := []place{{
 		name: "udp", onServer: here, onClient: here, mode: "kernel UDP",
 		server: []string{"--address", "127.0.0.1", "--port", "0"}, client: []string{"--address", "127.0.0.1"},
 	}}
-	if os.Geteuid() != 0 {
-		t.Log("AF_XDP left out: making a lab needs root")
+	pair := labtest.TryPair(t, lab.PairConfig{})
+	if pair == nil {
 		return all
 	}
-	pair := newPair(t)
 	return append(all, place{
 		name: "xdp", onServer: pair.A.Do, onClient: pair.B.Do, mode: "AF_XDP on veth0 queue 0, native XDP",
 		server: []string{"--interface", pair.A.Interface, "--require-xdp"},
 		client: []string{"--interface", pair.B.Interface, "--require-xdp"},
 	})
-}
-
-func newPair(t *testing.T) *lab.Pair {
-	t.Helper()
-	if uid := os.Geteuid(); uid != 0 {
-		t.Skipf("a lab of namespaces needs root; effective uid is %d", uid)
-	}
-	pair, err := lab.NewPair(lab.PairConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := pair.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return pair
 }
 
 // run runs a client's command.
@@ -225,7 +208,7 @@ func TestMeasuredCapacity(t *testing.T) {
 // TestFallback asks for a queue that the interface does not have: the calls go over kernel UDP, with a warning that --strict
 // makes count, and --require-xdp turns it into an error.
 func TestFallback(t *testing.T) {
-	pair := newPair(t)
+	pair := labtest.NewPair(t, lab.PairConfig{})
 	s := startServe(t, pair.A.Do, "--interface", pair.A.Interface, "--queue", "9")
 	if s.Port != "udp" || !strings.Contains(s.Mode, "is not to be had") || !strings.Contains(s.log.String(), "fell back to kernel UDP") {
 		t.Errorf("ready line %+v, log %s", s.serveReady, s.log)

@@ -9,26 +9,12 @@ import (
 	"testing"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netlink"
 
 	"github.com/stillwater-rpc/stillwater/bench/lab"
+	"github.com/stillwater-rpc/stillwater/bench/lab/labtest"
 )
-
-// stranger loads a program that lets every packet pass.
-func stranger(t *testing.T, name string) *ebpf.Program {
-	t.Helper()
-	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{
-		Name: name, Type: ebpf.XDP, License: "MIT",
-		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 2), asm.Return()},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { program.Close() })
-	return program
-}
 
 // leave attaches a program by netlink, as one that outlives its process.
 func leave(t *testing.T, end *lab.End, program *ebpf.Program) {
@@ -47,7 +33,7 @@ func leave(t *testing.T, end *lab.End, program *ebpf.Program) {
 
 // TestXDPOfServer looks at the program of a server at work, and fails to take it away.
 func TestXDPOfServer(t *testing.T) {
-	pair := newPair(t)
+	pair := labtest.NewPair(t, lab.PairConfig{})
 	s := startServe(t, pair.A.Do, "--interface", pair.A.Interface, "--require-xdp")
 	runAt(t, pair.B.Do, "call", s.Address, "echo", "x").check(t, exitOK)
 
@@ -79,9 +65,9 @@ func TestXDPOfServer(t *testing.T) {
 }
 
 func TestXDPDetach(t *testing.T) {
-	pair := newPair(t)
+	pair := labtest.NewPair(t, lab.PairConfig{})
 	runAt(t, pair.A.Do, "xdp", "detach", "veth0").check(t, exitOK, "no program was attached")
-	leave(t, pair.A, stranger(t, "stillwater_xdp"))
+	leave(t, pair.A, labtest.Stranger(t, "stillwater_xdp"))
 	// It only has our name, so its counters are not to be read: that is a warning and no failure.
 	runAt(t, pair.A.Do, "xdp", "status", "veth0").check(t, exitOK, "ours", "cannot be read")
 	runAt(t, pair.A.Do, "serve", "--interface", "veth0", "--require-xdp").check(t, exitInternal, "stillwater xdp detach veth0")
@@ -95,7 +81,7 @@ func TestXDPDetach(t *testing.T) {
 	if d.Schema != schemaDetach || !d.Detached || d.Interface != "veth0" {
 		t.Errorf("%+v", d)
 	}
-	leave(t, pair.A, stranger(t, "a_firewall"))
+	leave(t, pair.A, labtest.Stranger(t, "a_firewall"))
 	runAt(t, pair.A.Do, "xdp", "status").check(t, exitOK, "(a_firewall) in native mode, not ours")
 	runAt(t, pair.A.Do, "xdp", "detach", "veth0").check(t, exitCheck, "a_firewall")
 	runAt(t, pair.A.Do, "xdp", "status").check(t, exitOK, "a_firewall")
@@ -117,9 +103,9 @@ func asNobody(t *testing.T, end *lab.End, args ...string) result {
 
 // TestWithoutRights does as nobody what needs root: each command says so with a code of its own, or does what it can.
 func TestWithoutRights(t *testing.T) {
-	pair := newPair(t)
+	pair := labtest.NewPair(t, lab.PairConfig{})
 	asNobody(t, pair.A, "serve", "--interface", "veth0", "--require-xdp").check(t, exitPrivilege, "AF_XDP on veth0", "run it as root")
-	leave(t, pair.A, stranger(t, "stillwater_xdp"))
+	leave(t, pair.A, labtest.Stranger(t, "stillwater_xdp"))
 	asNobody(t, pair.A, "xdp", "status", "veth0").check(t, exitOK, "name unknown", "owner unknown")
 	asNobody(t, pair.A, "xdp", "detach", "veth0").check(t, exitPrivilege, "CAP_SYS_ADMIN", "run it as root")
 	server := startServe(t, pair.B.Do)

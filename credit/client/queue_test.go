@@ -2,13 +2,11 @@ package client
 
 import (
 	"errors"
-	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"testing"
 
 	"github.com/stillwater-rpc/stillwater/hw/clock"
+	"github.com/stillwater-rpc/stillwater/internal/seedtest"
 )
 
 type call struct {
@@ -77,16 +75,7 @@ func TestQueueBound(t *testing.T) {
 
 // The twin sorts a slice anew each time. Removal from anywhere is part of it: calls are cancelled and expire.
 func TestQueueAgainstTwin(t *testing.T) {
-	seed := rand.Uint64()
-	if s := os.Getenv("TEST_SEED"); s != "" {
-		n, err := strconv.ParseUint(s, 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		seed = n
-	}
-	t.Logf("TEST_SEED=%d", seed)
-	random := rand.New(rand.NewPCG(seed, 1))
+	random := seedtest.Rand(t)
 	for range 50 {
 		calls := newCalls(60)
 		q := NewQueue[call](40)

@@ -1,32 +1,16 @@
 package clock
 
 import (
-	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
+
+	"github.com/stillwater-rpc/stillwater/internal/seedtest"
 )
 
 type timed struct {
 	id    int
 	timer Timer[timed]
-}
-
-// testSeed prints the seed of a random test and takes it from TEST_SEED, so that every failure replays.
-func testSeed(t *testing.T) *rand.Rand {
-	t.Helper()
-	seed := rand.Uint64()
-	if s := os.Getenv("TEST_SEED"); s != "" {
-		n, err := strconv.ParseUint(s, 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		seed = n
-	}
-	t.Logf("TEST_SEED=%d", seed)
-	return rand.New(rand.NewPCG(seed, 1))
 }
 
 // expired drains the wheel at now and returns the ids that fired, sorted.
@@ -116,7 +100,7 @@ func TestWheelDisarmWhileDue(t *testing.T) {
 
 // The twin is a map from timer to instant: obvious, slow, and asked after every step.
 func TestWheelAgainstTwin(t *testing.T) {
-	random := testSeed(t)
+	random := seedtest.Rand(t)
 	for round := range 40 {
 		w := NewWheel[timed](time.Duration(1+random.IntN(3000)), 1<<random.IntN(10))
 		x := newTimed(1 + random.IntN(50))

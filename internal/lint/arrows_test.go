@@ -37,6 +37,8 @@ func TestArrows(t *testing.T) {
 		{"runtime/x.go", "xsk/asavie", ""},
 		{"runtime/x.go", "bench/lab", "no arrow runtime ─> bench/lab"},
 		{"runtime/x_test.go", "bench/lab", ""},
+		{"runtime/x.go", "bench/lab/labtest", "no arrow runtime ─> bench/lab/labtest"},
+		{"runtime/x_test.go", "bench/lab/labtest", ""},
 		{"runtime/x_test.go", "bench/load", "no arrow runtime ─> bench/load"},
 		{"dispatcher/x.go", "xsk/frame", ""},
 		{"dispatcher/x.go", "wire/session", ""},
@@ -57,6 +59,9 @@ func TestArrows(t *testing.T) {
 		{"hw/clock/x.go", "hw/cpu", "no arrow hw/* ─> hw/cpu"},
 		{"hw/nic/x_test.go", "hw/nic", ""},
 		{"examples/x.go", "runtime", "the folder has no arrow"},
+		{"wire/x_test.go", "internal/seedtest", ""},
+		{"wire/x.go", "internal/seedtest", "no arrow wire ─> internal/seedtest"},
+		{"wire/x_test.go", "internal/secret", "no arrow wire ─> internal/secret"},
 		{"runtime/x.go", "internal/secret", "no arrow runtime ─> internal/secret"},
 	} {
 		findings := a.check(tree(t, map[string]string{test.file: importing("x", test.target)}))

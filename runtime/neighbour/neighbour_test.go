@@ -17,27 +17,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stillwater-rpc/stillwater/bench/lab"
+	"github.com/stillwater-rpc/stillwater/bench/lab/labtest"
 	"github.com/stillwater-rpc/stillwater/runtime/neighbour"
 	"github.com/stillwater-rpc/stillwater/wire"
 )
-
-// newPair makes a pair, or skips where namespaces can't be made.
-func newPair(t testing.TB) *lab.Pair {
-	t.Helper()
-	if uid := os.Geteuid(); uid != 0 {
-		t.Skipf("network namespaces need root; effective uid is %d", uid)
-	}
-	pair, err := lab.NewPair(lab.PairConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := pair.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return pair
-}
 
 // openAt opens the table of an end.
 func openAt(t testing.TB, end *lab.End, open func(int) (*neighbour.Table, error)) *neighbour.Table {
@@ -113,7 +96,7 @@ func setMAC(t testing.TB, end *lab.End, mac string) wire.MAC {
 }
 
 func TestResolveAndLookup(t *testing.T) {
-	pair := newPair(t)
+	pair := labtest.NewPair(t, lab.PairConfig{})
 	table := openAt(t, pair.A, neighbour.Open)
 	peer := pair.B.Address.Addr().As16()
 	if hop, ok := table.Lookup(peer); ok {
@@ -144,7 +127,7 @@ func TestResolveAndLookup(t *testing.T) {
 }
 
 func TestUnreachableNeighbour(t *testing.T) {
-	pair := newPair(t)
+	pair := labtest.NewPair(t, lab.PairConfig{})
 	table := openAt(t, pair.A, neighbour.Open)
 	nobody := ip("10.77.0.99")
 	if !table.Resolve(nobody) {
@@ -167,7 +150,7 @@ func TestUnreachableNeighbour(t *testing.T) {
 }
 
 func TestGateway(t *testing.T) {
-	pair := newPair(t)
+	pair := labtest.NewPair(t, lab.PairConfig{})
 	table := openAt(t, pair.A, neighbour.Open)
 	gateway := pair.B.Address.Addr()
 	far := ip("203.0.113.5")
@@ -189,7 +172,7 @@ func TestGateway(t *testing.T) {
 
 // TestAnnouncedMACChange: the peer changes its address and is heard of again, so the kernel learns it.
 func TestAnnouncedMACChange(t *testing.T) {
-	pair := newPair(t)
+	pair := labtest.NewPair(t, lab.PairConfig{})
 	table := openAt(t, pair.A, neighbour.Open)
 	peer := pair.B.Address.Addr().As16()
 	eventually(t, "the peer is resolved", func() bool { _, ok := resolved(table, peer); return ok })
@@ -248,7 +231,7 @@ func hasten(t testing.TB, end *lab.End) {
 // TestSilentMACChange: the peer changes its address and says nothing. Our use of it must make the kernel find out,
 // though the kernel sees none of it.
 func TestSilentMACChange(t *testing.T) {
-	pair := newPair(t)
+	pair := labtest.NewPair(t, lab.PairConfig{})
 	hasten(t, pair.A)
 	table := openAt(t, pair.A, func(index int) (*neighbour.Table, error) {
 		return neighbour.OpenProbing(index, 100*time.Millisecond)
@@ -263,7 +246,7 @@ func TestSilentMACChange(t *testing.T) {
 }
 
 func TestOwnMACAndLinkAreFollowed(t *testing.T) {
-	pair := newPair(t)
+	pair := labtest.NewPair(t, lab.PairConfig{})
 	table := openAt(t, pair.A, neighbour.Open)
 	peer := pair.B.Address.Addr().As16()
 	eventually(t, "the peer is resolved", func() bool { _, ok := resolved(table, peer); return ok })
@@ -280,7 +263,7 @@ func TestOwnMACAndLinkAreFollowed(t *testing.T) {
 
 // TestLostEvents: a burst that the subscription has no room for ends in the kernel's state all the same.
 func TestLostEvents(t *testing.T) {
-	pair := newPair(t)
+	pair := labtest.NewPair(t, lab.PairConfig{})
 	table := openAt(t, pair.A, neighbour.Open)
 	if err := neighbour.LoseEvents(table); err != nil {
 		t.Fatal(err)
@@ -312,7 +295,7 @@ func TestLostEvents(t *testing.T) {
 
 // TestConcurrentUse looks up while everything changes; the race detector is the judge.
 func TestConcurrentUse(t *testing.T) {
-	pair := newPair(t)
+	pair := labtest.NewPair(t, lab.PairConfig{})
 	table := openAt(t, pair.A, neighbour.Open)
 	peer := pair.B.Address.Addr().As16()
 	var stop atomic.Bool
@@ -341,7 +324,7 @@ func TestConcurrentUse(t *testing.T) {
 }
 
 func TestClose(t *testing.T) {
-	pair := newPair(t)
+	pair := labtest.NewPair(t, lab.PairConfig{})
 	table := openAt(t, pair.A, neighbour.Open)
 	peer := pair.B.Address.Addr().As16()
 	eventually(t, "the peer is resolved", func() bool { _, ok := resolved(table, peer); return ok })
@@ -356,7 +339,7 @@ func TestClose(t *testing.T) {
 }
 
 func TestOpenErrors(t *testing.T) {
-	pair := newPair(t)
+	pair := labtest.NewPair(t, lab.PairConfig{})
 	for name, index := range map[string]int{"no such interface": 12345, "loopback": 1} {
 		if err := pair.A.Do(func() error {
 			table, err := neighbour.Open(index)
@@ -373,7 +356,7 @@ func TestOpenErrors(t *testing.T) {
 }
 
 func TestNoAllocation(t *testing.T) {
-	pair := newPair(t)
+	pair := labtest.NewPair(t, lab.PairConfig{})
 	table := openAt(t, pair.A, neighbour.Open)
 	peer := pair.B.Address.Addr().As16()
 	eventually(t, "the peer is resolved", func() bool { _, ok := resolved(table, peer); return ok })
@@ -385,7 +368,7 @@ func TestNoAllocation(t *testing.T) {
 }
 
 func BenchmarkCachedLookup(b *testing.B) {
-	pair := newPair(b)
+	pair := labtest.NewPair(b, lab.PairConfig{})
 	table := openAt(b, pair.A, neighbour.Open)
 	peer := pair.B.Address.Addr().As16()
 	eventually(b, "the peer is resolved", func() bool { _, ok := resolved(table, peer); return ok })
@@ -396,7 +379,7 @@ func BenchmarkCachedLookup(b *testing.B) {
 }
 
 func BenchmarkLookup(b *testing.B) {
-	pair := newPair(b)
+	pair := labtest.NewPair(b, lab.PairConfig{})
 	table := openAt(b, pair.A, neighbour.Open)
 	peer := pair.B.Address.Addr().As16()
 	eventually(b, "the peer is resolved", func() bool { _, ok := resolved(table, peer); return ok })

@@ -5,7 +5,6 @@ package xdpport_test
 import (
 	"bytes"
 	"encoding/binary"
-	"math/rand/v2"
 	"net"
 	"testing"
 	"time"
@@ -14,9 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stillwater-rpc/stillwater/bench/lab"
+	"github.com/stillwater-rpc/stillwater/bench/lab/labtest"
 	"github.com/stillwater-rpc/stillwater/bpf"
 	"github.com/stillwater-rpc/stillwater/dispatcher"
 	"github.com/stillwater-rpc/stillwater/hw/clock"
+	"github.com/stillwater-rpc/stillwater/internal/seedtest"
 	"github.com/stillwater-rpc/stillwater/runtime/xdpport"
 	"github.com/stillwater-rpc/stillwater/wire"
 )
@@ -24,7 +25,7 @@ import (
 // TestKernelKeepsInterface pings the interface from the other end while a port has it: the kernel answers ARP and ICMP as before, and
 // UDP to another port.
 func TestKernelKeepsInterface(t *testing.T) {
-	pair := newPair(t, lab.PairConfig{})
+	pair := labtest.NewPair(t, lab.PairConfig{})
 	open(t, pair.A, xdpport.Config{Port: 7700})
 	var ping net.PacketConn
 	var other *net.UDPConn
@@ -155,7 +156,7 @@ func crafted(pair *lab.Pair, to wire.Addr) (bad map[string][]byte, good []byte) 
 // TestBadFrames sends a port what it must not take in, then anything at random. Each frame is counted once, by the program or by the port,
 // and what is good still arrives.
 func TestBadFrames(t *testing.T) {
-	pair := newPair(t, lab.PairConfig{})
+	pair := labtest.NewPair(t, lab.PairConfig{})
 	p := open(t, pair.A, xdpport.Config{Port: 7700})
 	raw := packetSocket(t, pair.B)
 	bad, good := crafted(pair, p.LocalAddr())
@@ -187,9 +188,7 @@ func TestBadFrames(t *testing.T) {
 			t.Fatalf("%s was received: %+v", name, stats)
 		}
 	}
-	seed := rand.Uint64()
-	random := rand.New(rand.NewPCG(seed, 1))
-	t.Logf("seed %d", seed)
+	random := seedtest.Rand(t)
 	for range 2000 {
 		frame := append([]byte{}, good...)
 		for range 1 + random.IntN(8) {
@@ -224,7 +223,7 @@ func TestBadFrames(t *testing.T) {
 
 // TestNeighbourChanges gives a peer another MAC in the kernel's table: frames go there.
 func TestNeighbourChanges(t *testing.T) {
-	pair := newPair(t, lab.PairConfig{})
+	pair := labtest.NewPair(t, lab.PairConfig{})
 	p := open(t, pair.A, xdpport.Config{})
 	raw := packetSocket(t, pair.B)
 	if err := unix.SetsockoptTimeval(raw, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 1000}); err != nil {

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stillwater-rpc/stillwater/bench/lab"
+	"github.com/stillwater-rpc/stillwater/bench/lab/labtest"
 	"github.com/stillwater-rpc/stillwater/bpf"
 	"github.com/stillwater-rpc/stillwater/dispatcher"
 	"github.com/stillwater-rpc/stillwater/hw/clock"
@@ -27,24 +28,6 @@ import (
 
 // patience bounds every wait; only a failure reaches it.
 const patience = 30 * time.Second
-
-// newPair makes a veth pair. A skip is only honest without rights: as root, a missing capability must fail.
-func newPair(t *testing.T, cfg lab.PairConfig) *lab.Pair {
-	t.Helper()
-	if uid := os.Geteuid(); uid != 0 {
-		t.Skipf("AF_XDP on a veth pair needs root; effective uid is %d", uid)
-	}
-	pair, err := lab.NewPair(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := pair.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return pair
-}
 
 // open opens a port at an end, and checks at the test's end that it has all its frames.
 func open(t *testing.T, end *lab.End, cfg xdpport.Config) *xdpport.Port {
@@ -117,7 +100,7 @@ func expect(t *testing.T, from, at *xdpport.Port, payload []byte) (sender wire.A
 
 // TestPortsTalk sends every size both ways between two ports.
 func TestPortsTalk(t *testing.T) {
-	pair := newPair(t, lab.PairConfig{})
+	pair := labtest.NewPair(t, lab.PairConfig{})
 	a, b := open(t, pair.A, xdpport.Config{Port: 7700}), open(t, pair.B, xdpport.Config{Address: netip.IPv4Unspecified()})
 	if a.LocalAddr().String() != "10.77.0.1:7700" || b.LocalAddr().AddrPort().Addr() != pair.B.Address.Addr() {
 		t.Fatalf("the ports are at %v and %v", a.LocalAddr(), b.LocalAddr())
@@ -148,7 +131,7 @@ func TestPortsTalk(t *testing.T) {
 
 // TestLendRunsOut borrows until there is nothing left, and gives all back.
 func TestLendRunsOut(t *testing.T) {
-	pair := newPair(t, lab.PairConfig{})
+	pair := labtest.NewPair(t, lab.PairConfig{})
 	p := open(t, pair.A, xdpport.Config{})
 	var lent []dispatcher.Buffer
 	for {
@@ -187,7 +170,7 @@ func TestLendRunsOut(t *testing.T) {
 
 // TestPortIsHeld has an ordinary socket hold the port, for as long as the AF_XDP socket serves it.
 func TestPortIsHeld(t *testing.T) {
-	pair := newPair(t, lab.PairConfig{})
+	pair := labtest.NewPair(t, lab.PairConfig{})
 	port, err := tryOpen(pair.A, xdpport.Config{Port: 7700})
 	if err != nil {
 		t.Fatal(err)
@@ -225,7 +208,7 @@ func TestPortIsHeld(t *testing.T) {
 // TestSecondOpen opens a queue that is taken, and another queue of an interface whose program is taken: both name this process and
 // change nothing.
 func TestSecondOpen(t *testing.T) {
-	pair := newPair(t, lab.PairConfig{RxQueueCount: 2, TxQueueCount: 2})
+	pair := labtest.NewPair(t, lab.PairConfig{RxQueueCount: 2, TxQueueCount: 2})
 	first, other := open(t, pair.A, xdpport.Config{}), open(t, pair.B, xdpport.Config{})
 	before, fds := inspect(t, pair.A), descriptors(t)
 	for queue := range uint32(3) {
@@ -263,7 +246,7 @@ func descriptors(t *testing.T) int {
 
 // TestReopen opens and closes one queue 50 times: each time it is free, and nothing is left of the last.
 func TestReopen(t *testing.T) {
-	pair := newPair(t, lab.PairConfig{})
+	pair := labtest.NewPair(t, lab.PairConfig{})
 	goroutines, fds := 0, 0
 	for i := range 50 {
 		port, err := tryOpen(pair.A, xdpport.Config{Port: 7700})
@@ -289,7 +272,7 @@ func TestReopen(t *testing.T) {
 
 // TestClosedPort calls everything on a closed port, as a task does that comes too late.
 func TestClosedPort(t *testing.T) {
-	pair := newPair(t, lab.PairConfig{})
+	pair := labtest.NewPair(t, lab.PairConfig{})
 	p, err := tryOpen(pair.A, xdpport.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -316,7 +299,7 @@ func TestClosedPort(t *testing.T) {
 
 // TestOpenErrors asks for what is not there. Nothing stays open.
 func TestOpenErrors(t *testing.T) {
-	pair := newPair(t, lab.PairConfig{})
+	pair := labtest.NewPair(t, lab.PairConfig{})
 	fds := descriptors(t)
 	for name, cfg := range map[string]xdpport.Config{
 		"no interface":    {Interface: "no-such-if"},

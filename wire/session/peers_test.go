@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/stillwater-rpc/stillwater/internal/seedtest"
 	"github.com/stillwater-rpc/stillwater/wire"
 )
 
@@ -17,7 +18,7 @@ type slowPeer struct {
 }
 
 func TestPeersAgainstTwin(t *testing.T) {
-	rng := random(t)
+	rng := seedtest.Rand(t)
 	for range 20 {
 		p := NewPeers()
 		var conns []*Conn

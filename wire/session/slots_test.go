@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/stillwater-rpc/stillwater/internal/seedtest"
 	"github.com/stillwater-rpc/stillwater/wire"
 )
 
@@ -27,7 +28,7 @@ func (s *slowSlots) lookup(n wire.Number, at wire.Slot) (State, *request, wire.R
 }
 
 func TestSlotsAgainstTwin(t *testing.T) {
-	rng := random(t)
+	rng := seedtest.Rand(t)
 	for range 60 {
 		table, twin := &Slots[request]{}, &slowSlots{map[wire.Slot]slot[request]{}}
 		slots, reach := 1+rng.IntN(40), 1+rng.IntN(200)
@@ -138,7 +139,7 @@ type slowOutstanding struct {
 }
 
 func TestOutstandingAgainstTwin(t *testing.T) {
-	rng := random(t)
+	rng := seedtest.Rand(t)
 	for range 40 {
 		var o Outstanding[request]
 		limit := 1 + rng.IntN(100)

@@ -1,13 +1,10 @@
 package frame_test
 
 import (
-	"math/rand/v2"
-	"os"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/stillwater-rpc/stillwater/internal/seedtest"
 	"github.com/stillwater-rpc/stillwater/xsk/frame"
 )
 
@@ -93,15 +90,7 @@ func TestWrongMoves(t *testing.T) {
 
 // TestPoolAgainstTwin runs random moves, right and wrong, beside a map from frame to owner.
 func TestPoolAgainstTwin(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	if text := os.Getenv("TEST_SEED"); text != "" {
-		var err error
-		if seed, err = strconv.ParseUint(text, 0, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Logf("TEST_SEED=%d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := seedtest.Rand(t)
 	const count = 16
 	pool, twin := newPool(t, count, false), map[frame.Addr]frame.Owner{}
 	for i := range count {
