@@ -3,6 +3,7 @@
 package neighbour
 
 import (
+	"errors"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -13,5 +14,11 @@ func OpenProbing(ifindex int, interval time.Duration) (*Table, error) { return o
 
 // LoseEvents makes the subscription's buffer so small that a burst of events overflows it.
 func LoseEvents(t *Table) error {
-	return unix.SetsockoptInt(t.events, unix.SOL_SOCKET, unix.SO_RCVBUF, 0)
+	socket, err := t.events.SyscallConn()
+	if err != nil {
+		return err
+	}
+	set := error(nil)
+	err = socket.Control(func(fd uintptr) { set = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, 0) })
+	return errors.Join(err, set)
 }

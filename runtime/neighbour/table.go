@@ -5,6 +5,7 @@ package neighbour
 import (
 	"errors"
 	"fmt"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -41,8 +42,7 @@ type Table struct {
 	ifindex int
 	view    atomic.Pointer[view]
 	handle  *netlink.Handle // asks
-	events  int             // listens
-	wake    int             // eventfd: readable = stop
+	events  *os.File        // listens
 	done    chan struct{}
 	closed  atomic.Bool
 	rules   int
@@ -56,7 +56,7 @@ type Table struct {
 func Open(ifindex int) (*Table, error) { return open(ifindex, probeInterval) }
 
 func open(ifindex int, probeInterval time.Duration) (_ *Table, err error) {
-	t := &Table{ifindex: ifindex, probeInterval: probeInterval, events: -1, wake: -1, done: make(chan struct{})}
+	t := &Table{ifindex: ifindex, probeInterval: probeInterval, done: make(chan struct{})}
 	t.view.Store(emptyView)
 	defer func() {
 		if err != nil {
@@ -71,9 +71,6 @@ func open(ifindex int, probeInterval time.Duration) (_ *Table, err error) {
 	if t.events, err = subscribe(); err != nil {
 		return nil, fmt.Errorf("subscribe to changes: %w", err)
 	}
-	if t.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
-		return nil, fmt.Errorf("eventfd: %w", err)
-	}
 	if t.resolver.fd, err = openResolver(ifindex); err != nil {
 		return nil, fmt.Errorf("socket to make the kernel resolve: %w", err)
 	}
@@ -81,6 +78,9 @@ func open(ifindex int, probeInterval time.Duration) (_ *Table, err error) {
 		return nil, fmt.Errorf("read the routing rules: %w", err)
 	}
 	w := &watcher{table: t}
+	if w.socket, err = t.events.SyscallConn(); err != nil {
+		return nil, fmt.Errorf("subscription: %w", err)
+	}
 	if err = w.reload(); err != nil {
 		return nil, err
 	}
@@ -129,13 +129,11 @@ func (t *Table) Close() error {
 	if t.closed.Swap(true) {
 		return nil
 	}
-	one := [8]byte{1}
-	if _, err := unix.Write(t.wake, one[:]); err != nil {
-		return fmt.Errorf("neighbour: close: wake the watcher: %w", err)
-	}
+	err := t.events.Close() // ends the watcher
 	<-t.done
 	t.view.Store(emptyView)
-	if err := t.free(); err != nil {
+	t.events = nil
+	if err = errors.Join(err, t.free()); err != nil {
 		return fmt.Errorf("neighbour: close: %w", err)
 	}
 	return nil
@@ -147,10 +145,8 @@ func (t *Table) free() error {
 		t.handle.Close()
 	}
 	errs := []error{t.resolver.close()}
-	for _, fd := range []int{t.events, t.wake} {
-		if fd >= 0 {
-			errs = append(errs, unix.Close(fd))
-		}
+	if t.events != nil {
+		errs = append(errs, t.events.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"syscall"
 	"time"
 
@@ -32,11 +33,13 @@ const (
 	usable = netlink.NUD_PERMANENT | netlink.NUD_REACHABLE | netlink.NUD_PROBE | netlink.NUD_STALE | netlink.NUD_DELAY
 )
 
-// subscribe opens a socket for the changes of links, addresses, routes and neighbours.
-func subscribe() (int, error) {
+// subscribe opens a socket for the changes of links, addresses, routes and neighbours. It waits in Go's poller: a goroutine that waits in
+// a system call keeps its P until the scheduler's monitor takes it away, which looks every 10 to 20 ms. On one P, each
+// event would stop the loop for so long; an event that waits as long for the poller, since a loop spins, costs nothing.
+func subscribe() (*os.File, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_ROUTE)
 	if err != nil {
-		return -1, err
+		return nil, err
 	}
 	groups := uint32(0)
 	for _, group := range []uint{unix.RTNLGRP_LINK, unix.RTNLGRP_NEIGH, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV4_ROUTE} {
@@ -48,9 +51,9 @@ func subscribe() (int, error) {
 	)
 	if err != nil {
 		unix.Close(fd)
-		return -1, err
+		return nil, err
 	}
-	return fd, nil
+	return os.NewFile(uintptr(fd), "netlink"), nil
 }
 
 // policyRules counts the rules beyond the kernel's own. A kernel without policy routing has none.
@@ -75,26 +78,19 @@ func policyRules(handle *netlink.Handle) (int, error) {
 // watcher keeps a table's view as the kernel's tables are. It alone writes it.
 type watcher struct {
 	table    *Table
-	buffer   [64 << 10]byte // above what the kernel puts into one datagram
-	outdated bool           // the last reload failed, or events were lost
-	started  bool           // the interface was there once
-	probed   clock.Time     // when stale neighbours were last looked at
+	socket   syscall.RawConn // of the table's events
+	buffer   [64 << 10]byte  // above what the kernel puts into one datagram
+	outdated bool            // the last reload failed, or events were lost
+	started  bool            // the interface was there once
+	probed   clock.Time      // when stale neighbours were last looked at
 }
 
-// run is the watcher's goroutine. It blocks in poll(2) on a thread of its own, not in Go's netpoller, which is not
-// reached while a spinning loop keeps the Ps busy.
+// run is the watcher's goroutine. It ends when the subscription is closed.
 func (w *watcher) run() {
 	defer close(w.table.done)
-	fds := []unix.PollFd{{Fd: int32(w.table.events), Events: unix.POLLIN}, {Fd: int32(w.table.wake), Events: unix.POLLIN}}
-	for {
-		if _, err := unix.Poll(fds, w.timeout()); err != nil {
-			continue // EINTR, by the signals of the Go runtime
-		}
-		if fds[1].Revents != 0 {
+	for w.table.events.SetReadDeadline(w.again()) == nil {
+		if err := w.read(); errors.Is(err, os.ErrClosed) {
 			return
-		}
-		if fds[0].Revents != 0 {
-			w.read()
 		}
 		if w.outdated {
 			w.outdated = w.reload() != nil
@@ -103,48 +99,58 @@ func (w *watcher) run() {
 	}
 }
 
-// timeout is when to look again without an event, in ms.
-func (w *watcher) timeout() int {
+// again is when to look without an event; the zero time means never.
+func (w *watcher) again() time.Time {
 	if w.outdated {
-		return int(reloadDelay / time.Millisecond)
+		return time.Now().Add(reloadDelay)
 	}
 	for _, n := range w.table.view.Load().neighbours {
 		if n.stale {
-			return int(w.table.probeInterval / time.Millisecond)
+			return time.Now().Add(w.table.probeInterval)
 		}
 	}
-	return -1
+	return time.Time{}
 }
 
-// read takes all events that wait. Neighbours, which change most, are applied one by one; everything else is rare,
+// read waits for an event, and takes all that there are. Neighbours, which change most, are applied one by one; everything else is rare,
 // and read anew.
-func (w *watcher) read() {
+func (w *watcher) read() error {
 	var changed []change
-	for {
-		n, _, err := unix.Recvfrom(w.table.events, w.buffer[:], unix.MSG_DONTWAIT)
-		if err == unix.EAGAIN {
-			break
-		}
-		if err != nil {
-			// ENOBUFS: the kernel had more to say than there was room for. What waits is older than what was lost, so
-			// all of it is taken off before the tables are read; it would undo what they say.
-			w.outdated = w.outdated || err != unix.EINTR
-			continue
-		}
-		messages, err := syscall.ParseNetlinkMessage(w.buffer[:n])
-		if err != nil {
-			w.outdated = true
-			continue
-		}
-		for i := range messages {
-			if c, ok := w.classify(&messages[i]); ok {
-				changed = append(changed, c)
+	events := 0
+	err := w.socket.Read(func(fd uintptr) (done bool) {
+		for {
+			n, _, err := unix.Recvfrom(int(fd), w.buffer[:], unix.MSG_DONTWAIT)
+			if err == unix.EAGAIN {
+				return events > 0
 			}
+			events++
+			changed = w.take(changed, n, err)
 		}
-	}
+	})
 	if !w.outdated && len(changed) > 0 {
 		w.apply(changed)
 	}
+	return err
+}
+
+// take adds what a datagram says about our neighbours, and outdates the view for anything else.
+func (w *watcher) take(changed []change, n int, err error) []change {
+	if err != nil {
+		// ENOBUFS: the kernel had more to say than there was room for. What waits is older than what was lost, so
+		// all of it is taken off before the tables are read; it would undo what they say.
+		w.outdated = w.outdated || err != unix.EINTR
+		return changed
+	}
+	messages, err := syscall.ParseNetlinkMessage(w.buffer[:n])
+	if err != nil {
+		w.outdated = true
+	}
+	for i := range messages {
+		if c, ok := w.classify(&messages[i]); ok {
+			changed = append(changed, c)
+		}
+	}
+	return changed
 }
 
 // change is what the kernel says of one neighbour. It aliases nothing, since the buffer of events is used again.
