@@ -82,6 +82,8 @@ const (
 	// only wait longer, and be asked for again.
 	capacityOutstanding = 12
 	capacityRounds      = 3 // of which the median counts
+	recalibrateWindow   = 100 * time.Millisecond
+	highestRounds       = 3 // of the highest load, which the last sentence is about; the median counts
 	stepWarmup          = 300 * time.Millisecond
 	calmTime            = 100 * time.Millisecond // at 0.5x, before the overload
 	overloadTime        = 300 * time.Millisecond // at 2x, before the load falls

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -17,7 +18,7 @@ type Step struct {
 	Load               float64  `json:"load"` // times capacity
 	OfferedPerS        float64  `json:"offered_per_s"`
 	GoodputPerS        float64  `json:"goodput_per_s"`
-	CapacityPerS       float64  `json:"capacity_per_s"`
+	CapacityPerS       float64  `json:"capacity_per_s"` // measured just before
 	SLONs              int64    `json:"slo_ns"`
 	LatencyNsP50       int64    `json:"latency_ns_p50"`
 	LatencyNsP99       int64    `json:"latency_ns_p99"`
@@ -51,16 +52,9 @@ func (a *arm) calibrate(ctx context.Context) (c calibration, err error) {
 	if err != nil {
 		return c, err
 	}
-	var rounds []float64
-	for range capacityRounds {
-		busy, err := a.closedLoop(ctx, capacityOutstanding, a.cfg.atMost(capacityWindow), a.cfg.atMost(capacityWarmup))
-		if err != nil {
-			return c, err
-		}
-		rounds = append(rounds, busy.ThroughputPerS)
+	if c.capacityPerS, err = a.capacity(ctx, a.cfg.atMost(capacityWindow), a.cfg.atMost(capacityWarmup)); err != nil {
+		return c, err
 	}
-	slices.Sort(rounds)
-	c.capacityPerS = rounds[len(rounds)/2]
 	c.roundTrip = max(time.Duration(alone.LatencyNsP50)-a.cfg.Service.Mean, 0)
 	c.slo = max(sloFloor, sloFactor*(a.cfg.Service.Mean+c.roundTrip)).Round(10 * time.Microsecond)
 	if c.capacityPerS == 0 {
@@ -69,8 +63,57 @@ func (a *arm) calibrate(ctx context.Context) (c calibration, err error) {
 	return c, nil
 }
 
-// sweepStep measures one offered load.
-func (a *arm) sweepStep(ctx context.Context, c calibration, times float64) (Step, error) {
+// recalibrate measures the capacity anew: the speed of a shared machine changes within seconds, and a load is a multiple of what the server can do
+// now.
+func (a *arm) recalibrate(ctx context.Context, c calibration) (calibration, error) {
+	perS, err := a.capacity(ctx, a.cfg.atMost(recalibrateWindow), a.cfg.atMost(recalibrateWindow)/5)
+	if err != nil {
+		return c, fmt.Errorf("measuring the capacity again: %w", err)
+	}
+	if perS > 0 { // else the machine stood still, and what it could do before is the better guess
+		c.capacityPerS = perS
+	}
+	return c, nil
+}
+
+// capacity is the median of a few closed loops that keep the server busy, per second.
+func (a *arm) capacity(ctx context.Context, window, warmup time.Duration) (float64, error) {
+	var rounds []float64
+	for range capacityRounds {
+		busy, err := a.closedLoop(ctx, capacityOutstanding, window, warmup)
+		if err != nil {
+			return 0, err
+		}
+		rounds = append(rounds, busy.ThroughputPerS)
+	}
+	slices.Sort(rounds)
+	return rounds[len(rounds)/2], nil
+}
+
+// sweepStep measures one offered load a number of times, each beside the capacity of that moment, and returns the median by the share
+// of it that was goodput.
+func (a *arm) sweepStep(ctx context.Context, c calibration, times float64, rounds int) (Step, error) {
+	var all []Step
+	for range rounds {
+		now, err := a.recalibrate(ctx, c)
+		if err != nil {
+			return Step{}, err
+		}
+		s, err := a.offer(ctx, now, times)
+		if err != nil {
+			return Step{}, err
+		}
+		all = append(all, s)
+	}
+	slices.SortFunc(all, func(x, y Step) int { return cmp.Compare(x.share(), y.share()) })
+	return all[len(all)/2], nil
+}
+
+// share is how much of the capacity was goodput.
+func (s *Step) share() float64 { return s.GoodputPerS / s.CapacityPerS }
+
+// offer measures one offered load once.
+func (a *arm) offer(ctx context.Context, c calibration, times float64) (Step, error) {
 	loop := load.OpenLoop{Plan: a.plan(a.cfg.Window, a.cfg.atMost(stepWarmup)), Rate: times * c.capacityPerS}
 	loop.BucketWidth = -1
 	r, err := a.openLoop(ctx, loop)

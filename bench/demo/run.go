@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/bench/report"
@@ -136,9 +137,14 @@ func (e *experiment) calibrate(ctx context.Context, a *arm) (err error) {
 
 // sweep offers one load after the other; with credits, it steps down at the end.
 func (e *experiment) sweep(ctx context.Context, a *arm) error {
+	highest := slices.Max(e.cfg.Loads)
 	for _, times := range e.cfg.Loads {
 		e.advance(fmt.Sprintf("%v, %.1f times capacity", a.control, times))
-		step, err := a.sweepStep(ctx, e.result.Calibration, times)
+		rounds := 1
+		if times == highest {
+			rounds = highestRounds
+		}
+		step, err := a.sweepStep(ctx, e.result.Calibration, times, rounds)
 		if err != nil {
 			return err
 		}
@@ -152,7 +158,11 @@ func (e *experiment) sweep(ctx context.Context, a *arm) error {
 	}
 	for i := range e.cfg.Steps {
 		e.advance(fmt.Sprintf("step down %d of %d", i+1, e.cfg.Steps))
-		f, err := a.stepDown(ctx, e.result.Calibration, e.cfg.Seed+uint64(i))
+		now, err := a.recalibrate(ctx, e.result.Calibration)
+		if err != nil {
+			return err
+		}
+		f, err := a.stepDown(ctx, now, e.cfg.Seed+uint64(i))
 		if err != nil {
 			return err
 		}

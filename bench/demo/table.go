@@ -48,7 +48,7 @@ func row(t *report.Table, s Step) error {
 	if s.Arm == "credits" {
 		credits = fmt.Sprintf("%d/%d", s.CreditsPool, s.CreditsIssued)
 	}
-	return t.Row(s.Arm, s.Load, s.OfferedPerS, s.GoodputPerS, 100*s.GoodputPerS/s.CapacityPerS,
+	return t.Row(s.Arm, s.Load, s.OfferedPerS, s.GoodputPerS, 100*s.share(),
 		tail(s.LatencyNsP50), tail(s.LatencyNsP99), tail(s.LatencyNsP999), tail(s.RejectLatencyNsP99),
 		delay, credits, share(s.RejectedPerS), share(s.ExpiredPerS), share(s.DeadlinePerS), float64(s.PacketsLost), late)
 }

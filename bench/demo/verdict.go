@@ -63,11 +63,10 @@ func (r *Result) timeline() string {
 // judge compares with what is expected, and says in one sentence what was seen.
 func (r *Result) judge() {
 	credits, none := r.highest(sw.Credits), r.highest(sw.NoControl)
-	capacity := r.Calibration.capacityPerS
 	_, worst := r.recovery()
-	good, bare := credits.GoodputPerS/capacity, none.GoodputPerS/capacity
+	good, bare := credits.share(), none.share()
 	rejected := credits.RejectedPerS / max(credits.OfferedPerS, 1)
-	r.check("capacity, of one request per service time", capacity*r.service.Seconds(), capacityMin, true)
+	r.check("capacity, of one request per service time", r.Calibration.capacityPerS*r.service.Seconds(), capacityMin, true)
 	r.check("goodput with credits, of capacity", good, goodputMin, true)
 	r.check("rejected with credits", rejected, rejectedMax, false)
 	r.check("goodput without control, of capacity", bare, controlGoodMax, false)
