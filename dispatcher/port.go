@@ -58,4 +58,7 @@ type PortStats struct {
 	NoBuffer       uint64 `json:"no_buffer_count"`       // Lend found no free buffer
 	Kicks          uint64 `json:"kick_count"`            // system calls made to transmit
 	EmptyPolls     uint64 `json:"empty_poll_count"`
+	PassedOn       uint64 `json:"received_through_kernel_count"` // of the received: passed on by XDP, and taken from the kernel's socket
+	// QueuesUnserved is how many receive queues of the interface have no socket: what arrives there goes through the kernel.
+	QueuesUnserved int `json:"unserved_queues"`
 }

@@ -18,10 +18,12 @@ import (
 
 // EndpointConfig says where an endpoint stands and how it uses its CPU. The zero value is kernel UDP on a free port.
 type EndpointConfig struct {
-	// Interface has an AF_XDP socket opened on one of its queues. "" = kernel UDP.
+	// Interface has AF_XDP sockets opened on its receive queues. "" = kernel UDP.
 	Interface string
-	// Queue is the NIC queue of that socket.
-	Queue uint32
+	// Queue is the first queue that gets a socket, and Queues how many from there on; 0 = all, at most 64. Packets of any other queue, and those
+	// that the XDP program leaves to the kernel (fragments, IP options, VLAN tags), are served through an ordinary socket, more slowly.
+	Queue  uint32
+	Queues int
 	// RequireXDP makes opening fail where AF_XDP is not to be had, instead of falling back to kernel UDP.
 	RequireXDP bool
 	// Address is the local address. Unset: the interface's first IPv4 address, or all addresses with kernel UDP.
@@ -113,7 +115,7 @@ func openPort(cfg EndpointConfig) (dispatcher.Port, string, error) {
 	fallback := ""
 	if cfg.Interface != "" {
 		port, err := xdpport.Open(xdpport.Config{
-			Interface: cfg.Interface, Queue: cfg.Queue, Address: cfg.Address, Port: cfg.Port,
+			Interface: cfg.Interface, Queue: cfg.Queue, Queues: cfg.Queues, Address: cfg.Address, Port: cfg.Port,
 		})
 		if err == nil {
 			return port, port.Mode(), nil

@@ -8,6 +8,8 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stillwater-rpc/stillwater/xsk/frame"
 )
 
 // Mode chooses between the kernel's two ways of moving packets.
@@ -40,8 +42,9 @@ var (
 type Config struct {
 	Interface int    // index, in the network namespace of the calling thread
 	QueueID   uint32 // receive queue of the interface
+	Queues    int    // how many queues share the UMEM at most; 0 means 1
 
-	FrameCount     int // frames in the UMEM; 0 means the sum of FillRingSize, RxRingSize and TxRingSize (4096 by default)
+	FrameCount     int // frames in the UMEM; 0 means the sum of FillRingSize, RxRingSize and TxRingSize (4096 by default) for each queue
 	FrameSizeBytes int // 2048 or 4096; 0 means 2048
 	Headroom       int // extra bytes before each received packet, beside the 256 of XDP; 0 means none
 
@@ -61,7 +64,8 @@ func (c Config) WithDefaults() Config {
 	c.RxRingSize = cmp.Or(c.RxRingSize, 1024)
 	c.TxRingSize = cmp.Or(c.TxRingSize, 2048)
 	c.CompletionRingSize = cmp.Or(c.CompletionRingSize, c.TxRingSize)
-	c.FrameCount = cmp.Or(c.FrameCount, c.FillRingSize+c.RxRingSize+c.TxRingSize)
+	c.Queues = cmp.Or(c.Queues, 1)
+	c.FrameCount = cmp.Or(c.FrameCount, c.Queues*(c.FillRingSize+c.RxRingSize+c.TxRingSize))
 	return c
 }
 
@@ -83,7 +87,10 @@ func (c *Config) validate() error {
 		return fmt.Errorf("%w: completion ring of %d entries: at least the TX ring's %d, else sending stops when it is full",
 			ErrConfig, c.CompletionRingSize, c.TxRingSize)
 	}
-	if need := c.FillRingSize + c.RxRingSize + c.TxRingSize; c.FrameCount < need {
+	if c.Queues < 1 || c.Queues > frame.HoldersMax {
+		return fmt.Errorf("%w: %d queues: legal are 1 to %d", ErrConfig, c.Queues, frame.HoldersMax)
+	}
+	if need := c.Queues * (c.FillRingSize + c.RxRingSize + c.TxRingSize); c.FrameCount < need {
 		return fmt.Errorf("%w: %d frames: at least fill + RX + TX = %d, else one side starves the other",
 			ErrConfig, c.FrameCount, need)
 	}

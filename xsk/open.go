@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/stillwater-rpc/stillwater/xsk/frame"
 )
 
 const (
@@ -21,25 +19,17 @@ const (
 	bindPause = 5 * time.Millisecond
 )
 
-// Open binds a new socket to a queue of an interface and fills its fill ring. It needs CAP_NET_RAW. A busy queue is
-// retried for up to a second, then the error is [ErrQueueBusy]. On error nothing is left open.
+// Open is [NewUMEM] and [UMEM.Open] for a queue that has its UMEM to itself, and closes it with itself.
 func Open(cfg Config) (*Queue, error) {
-	cfg = cfg.WithDefaults()
-	if err := cfg.validate(); err != nil {
+	u, err := NewUMEM(cfg)
+	if err != nil {
 		return nil, err
 	}
-	s, memory, err := openSocket(&cfg)
+	q, err := u.Open(cfg.Interface, cfg.QueueID)
 	if err != nil {
-		return nil, fmt.Errorf("xsk: %w", err)
+		return nil, errors.Join(err, u.Close())
 	}
-	q, err := newQueue(cfg, memory)
-	if err == nil {
-		q.socket = s
-		q.mode, err = s.bind(&cfg)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("xsk: %w", errors.Join(err, s.close()))
-	}
+	q.owns = true
 	return q, nil
 }
 
@@ -49,34 +39,11 @@ func NewQueue(cfg Config, memory Memory) (*Queue, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	q, err := newQueue(cfg, memory)
+	u, err := newUMEM(cfg, memory.UMEM)
 	if err != nil {
 		return nil, fmt.Errorf("xsk: %w", err)
 	}
-	return q, nil
-}
-
-func newQueue(cfg Config, memory Memory) (*Queue, error) {
-	pool, err := frame.NewPool(frame.Config{Count: cfg.FrameCount, SizeBytes: cfg.FrameSizeBytes, Checked: cfg.Checked})
-	if err != nil {
-		return nil, err
-	}
-	q := &Queue{
-		umem:       memory.UMEM,
-		pool:       pool,
-		fill:       newProducer(memory.Fill),
-		completion: newConsumer(memory.Completion),
-		rx:         newConsumer(memory.Rx),
-		tx:         newProducer(memory.Tx),
-		wakeTx:     memory.WakeTx,
-		wakeRx:     memory.WakeRx,
-		fillLimit:  cfg.FillRingSize + cfg.RxRingSize,
-		txLimit:    cfg.TxRingSize,
-		start:      frame.Addr(packetHeadroom + cfg.Headroom + stampSize),
-		mode:       ModeCopy,
-	}
-	q.Refill()
-	return q, nil
+	return u.NewQueue(memory)
 }
 
 // bind binds the socket and returns the mode in use. ModeAuto falls back to copy only where zero-copy does not exist.
@@ -93,12 +60,8 @@ func (s *socket) bind(cfg *Config) (Mode, error) {
 		}
 	}
 	if err != nil {
-		text := cure(err)
-		if errors.Is(err, unix.EINVAL) {
-			text = " (does the interface have this queue? `ethtool -l` shows the number of its queues)"
-		}
 		return cfg.Mode, fmt.Errorf("bind to interface %d queue %d in %v mode: %w%s",
-			cfg.Interface, cfg.QueueID, cfg.Mode, err, text)
+			cfg.Interface, cfg.QueueID, cfg.Mode, err, bindCure(err))
 	}
 	flags, err := unix.GetsockoptInt(s.fd, unix.SOL_XDP, unix.XDP_OPTIONS)
 	if err != nil {
@@ -110,12 +73,34 @@ func (s *socket) bind(cfg *Config) (Mode, error) {
 	return ModeCopy, nil
 }
 
+func bindCure(err error) string {
+	if errors.Is(err, unix.EINVAL) {
+		return " (does the interface have this queue? `ethtool -l` shows the number of its queues)"
+	}
+	return cure(err)
+}
+
 func (s *socket) bindPatiently(cfg *Config, mode Mode) error {
 	flags := uint16(unix.XDP_USE_NEED_WAKEUP | unix.XDP_COPY)
 	if mode == ModeZeroCopy {
 		flags = unix.XDP_USE_NEED_WAKEUP | unix.XDP_ZEROCOPY
 	}
-	address := &unix.SockaddrXDP{Flags: flags, Ifindex: uint32(cfg.Interface), QueueID: cfg.QueueID}
+	return s.bindTo(&unix.SockaddrXDP{Flags: flags, Ifindex: uint32(cfg.Interface), QueueID: cfg.QueueID})
+}
+
+// bindShared binds to another queue, with the UMEM and the mode of a socket that is bound. Beside the flag that says so no other is legal.
+func (s *socket) bindShared(cfg *Config, with int) error {
+	err := s.bindTo(&unix.SockaddrXDP{
+		Flags: unix.XDP_SHARED_UMEM, SharedUmemFD: uint32(with), Ifindex: uint32(cfg.Interface), QueueID: cfg.QueueID,
+	})
+	if err != nil {
+		return fmt.Errorf("bind to interface %d queue %d with a shared UMEM: %w%s", cfg.Interface, cfg.QueueID, err, bindCure(err))
+	}
+	return nil
+}
+
+// bindTo binds, patiently.
+func (s *socket) bindTo(address *unix.SockaddrXDP) error {
 	for deadline := time.Now().Add(bindPatience); ; {
 		err := unix.Bind(s.fd, address)
 		if !errors.Is(err, unix.EBUSY) {

@@ -3,7 +3,7 @@
 package xsk
 
 import (
-	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"golang.org/x/sys/unix"
@@ -11,11 +11,11 @@ import (
 	"github.com/stillwater-rpc/stillwater/xsk/frame"
 )
 
-// Queue is one AF_XDP socket on one NIC queue. It has one user at a time, without a lock; no method allocates except
-// Statistics, Audit and Close.
+// Queue is one AF_XDP socket on one NIC queue, with the UMEM that it shares with others or has to itself. It has one user at a time,
+// the same as its UMEM, without a lock; no method allocates except Statistics, Audit and Close.
 type Queue struct {
-	umem       []byte
-	pool       *frame.Pool
+	*UMEM
+	holder     frame.Holder
 	fill       producer[frame.Addr]
 	completion consumer[frame.Addr]
 	rx         consumer[frame.Desc]
@@ -23,13 +23,13 @@ type Queue struct {
 	wakeTx     func() unix.Errno
 	wakeRx     func() unix.Errno
 
-	fillLimit int        // frames that reception may hold: a full fill ring and a full RX ring
-	txLimit   int        // frames that transmission may hold, so that TX and completion ring always have room
-	start     frame.Addr // where a packet that we send starts in its frame
-	fillShort bool       // the fill ring had room that the pool could not fill: try again without being asked
+	fillLimit int  // frames that reception may hold: a full fill ring and a full RX ring
+	txLimit   int  // frames that transmission may hold, so that TX and completion ring always have room
+	fillShort bool // the fill ring had room that the pool could not fill: try again without being asked
 	mode      Mode
 	losses    Losses
 	socket    *socket // nil on plain memory
+	owns      bool    // the UMEM goes with the queue
 }
 
 // Losses counts what this end of the rings saw go wrong. Each is zero in a sane world, but SendDropped.
@@ -76,25 +76,18 @@ func (q *Queue) Receive(batch []frame.Desc) int {
 	return count
 }
 
-// Release gives received frames back to the pool. The bytes of the batch must not be used after it.
-func (q *Queue) Release(batch []frame.Desc) {
-	for i := range batch {
-		q.pool.Move(batch[i].Addr, frame.Rx, frame.Free)
-	}
-}
-
 // Refill tops the fill ring up from the pool and returns how many frames it added. Receive calls it whenever it is due;
 // call it after Release only if no Receive follows soon.
 func (q *Queue) Refill() int {
-	room := q.fill.room(uint32(max(0, q.fillLimit-q.pool.Count(frame.Fill))))
+	room := q.fill.room(uint32(max(0, q.fillLimit-q.pool.Held(q.holder, frame.Fill))))
 	free := uint32(q.pool.Count(frame.Free))
 	q.fillShort = room > free
 	granted := min(room, free)
 	for range granted {
-		addr, _ := q.pool.Take(frame.Fill) // granted is at most what is free
+		addr, _ := q.pool.Take(frame.Fill, q.holder) // granted is at most what is free
 		if q.mode == ModeZeroCopy {
 			// A driver without metadata would leave the stamp of this frame's previous packet there.
-			clear(q.umem[addr+q.start-2*stampSize:][:2*stampSize])
+			clear(q.memory[addr+q.start-2*stampSize:][:2*stampSize])
 		}
 		q.fill.put(addr)
 	}
@@ -107,36 +100,6 @@ func (q *Queue) Refill() int {
 	return int(granted)
 }
 
-// Bytes returns a received packet, from the Ethernet header on: the UMEM itself, valid until Release.
-func (q *Queue) Bytes(d frame.Desc) []byte {
-	end := d.Addr + frame.Addr(d.Len)
-	return q.umem[d.Addr:end:end]
-}
-
-// Stamp returns the metadata before a received packet: its arrival in nanoseconds of CLOCK_MONOTONIC if the XDP program
-// stamped it, else 0. It is what the frame holds, so a caller that cannot trust the program must check it for sense.
-func (q *Queue) Stamp(d frame.Desc) uint64 {
-	return binary.NativeEndian.Uint64(q.umem[d.Addr-stampSize : d.Addr])
-}
-
-// PacketSizeMax returns the longest packet that a frame holds, received or sent.
-func (q *Queue) PacketSizeMax() int { return q.pool.Size() - int(q.start) }
-
-// Lend lends a frame to build a packet in: the address of its first byte, and its bytes, PacketSizeMax of them, with old
-// contents. It must go to Submit or Drop. ok is false if the pool is empty or TxRingSize frames are lent or with
-// the kernel already: kick, reclaim and try later.
-func (q *Queue) Lend() (addr frame.Addr, packet []byte, ok bool) {
-	if q.pool.Count(frame.Tx)+q.pool.Count(frame.Kernel) >= q.txLimit {
-		return 0, nil, false
-	}
-	base, ok := q.pool.Take(frame.Tx)
-	if !ok {
-		return 0, nil, false
-	}
-	addr, end := base+q.start, base+frame.Addr(q.pool.Size())
-	return addr, q.umem[addr:end:end], true
-}
-
 // Submit puts a packet in a lent frame on the TX ring; Kick sends it. A descriptor that the kernel would find invalid
 // (empty, or across frames) is refused, and so is a frame that was not lent; the former is dropped. Both are counted, since
 // the kernel would lose the frame without a word.
@@ -146,8 +109,8 @@ func (q *Queue) Submit(d frame.Desc) bool {
 		q.pool.Move(d.Addr, frame.Tx, frame.Free)
 		return false
 	}
-	// Lend keeps frames lent and sent below the ring's size, so room is only ever asked to look.
-	if q.tx.room(1) == 0 || !q.pool.Move(d.Addr, frame.Tx, frame.Kernel) {
+	// Lend keeps frames lent and sent below the rings' sizes, so with one queue room is only ever asked to look.
+	if !q.Room() || q.tx.room(1) == 0 || !q.pool.MoveOn(d.Addr, frame.Tx, frame.Kernel, q.holder) {
 		q.losses.SendRefused++
 		return false
 	}
@@ -155,8 +118,8 @@ func (q *Queue) Submit(d frame.Desc) bool {
 	return true
 }
 
-// Drop gives a lent frame back unsent.
-func (q *Queue) Drop(addr frame.Addr) { q.pool.Move(addr, frame.Tx, frame.Free) }
+// Room reports whether one more packet may be submitted. Of several queues on a UMEM, one always has room for a frame that was lent.
+func (q *Queue) Room() bool { return q.pool.Held(q.holder, frame.Kernel) < q.txLimit }
 
 // Reclaim takes sent frames off the completion ring back to the pool and returns how many.
 func (q *Queue) Reclaim() int {
@@ -178,7 +141,7 @@ func (q *Queue) Reclaim() int {
 }
 
 // Outstanding returns how many sent frames the kernel still has. While it is not zero, kick again now and then.
-func (q *Queue) Outstanding() int { return q.pool.Count(frame.Kernel) }
+func (q *Queue) Outstanding() int { return q.pool.Held(q.holder, frame.Kernel) }
 
 // Statistics asks the kernel for its counters.
 func (q *Queue) Statistics() (Statistics, error) {
@@ -226,23 +189,35 @@ func (q *Queue) FD() int {
 // Mode returns the mode in use: "copy" or "zero-copy".
 func (q *Queue) Mode() string { return q.mode.String() }
 
-// Audit checks that every frame has exactly one owner.
-func (q *Queue) Audit() error { return q.pool.Audit() }
-
-// Frames returns how many frames an owner has.
-func (q *Queue) Frames(owner frame.Owner) int { return q.pool.Count(owner) }
-
-// Close unmaps the rings, closes the socket and unmaps the UMEM. The XDP program's map forgets the socket by itself.
-// Only FD and Close may be called after it.
-func (q *Queue) Close() error {
+// Unbind unmaps the rings and closes the socket; the XDP program's map forgets it by itself. It takes milliseconds, so it may be called
+// from any goroutine, once the queue's user uses it no more; nothing may be called after it but Remove, by that user.
+func (q *Queue) Unbind() error {
 	if q.socket == nil {
 		return nil
 	}
-	// No ring or byte of the mappings can be reached any more: a late use faults in Go, not in foreign memory.
-	socket := q.socket
-	*q = Queue{socket: socket, mode: q.mode}
-	if err := socket.close(); err != nil {
+	if err := q.socket.close(); err != nil {
 		return fmt.Errorf("xsk: close: %w", err)
 	}
 	return nil
+}
+
+// Remove gives the frames that an unbound queue's rings held back to the UMEM, and takes the queue off it.
+func (q *Queue) Remove() {
+	if q.UMEM == nil {
+		return
+	}
+	q.remove(q)
+	// No ring or byte of the mappings can be reached any more: a late use faults in Go, not in foreign memory.
+	*q = Queue{socket: q.socket, mode: q.mode}
+}
+
+// Close is Unbind and Remove. The UMEM is closed as well if [Open] made it.
+func (q *Queue) Close() error {
+	umem, owns := q.UMEM, q.owns
+	err := q.Unbind()
+	q.Remove()
+	if owns {
+		err = errors.Join(err, umem.Close())
+	}
+	return err
 }

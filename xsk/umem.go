@@ -3,6 +3,7 @@
 package xsk
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -11,114 +12,237 @@ import (
 	"github.com/stillwater-rpc/stillwater/xsk/frame"
 )
 
-// socket is an AF_XDP socket with its mappings, before and after it is bound.
-type socket struct {
-	fd       int    // -1 once closed
-	umem     []byte // anonymous memory, mapped; nil once unmapped
-	mappings [4]mapping
+// UMEM is the memory of packets, with the books of its frames. The queues on it share one pool: a frame that one of them received or that was lent
+// on no account of theirs may be sent on any. It has one user at a time, together with all its queues, without a lock; no
+// method allocates except Open, NewQueue, Audit and Close.
+//
+// It outlives its queues: when the last one is closed, frames that are lent or received stay valid, and another queue may be opened.
+type UMEM struct {
+	cfg     Config
+	memory  []byte // nil once unmapped
+	mapped  bool   // by us
+	pool    *frame.Pool
+	queues  []*Queue   // by holder; nil = no queue
+	start   frame.Addr // where a packet that we send starts in its frame
+	txLimit int        // frames that transmission may hold on all queues together
 }
 
-// openSocket makes a socket with a UMEM and four mapped rings. On error nothing is left open or mapped.
-func openSocket(cfg *Config) (*socket, Memory, error) {
-	fd, err := unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, Memory{}, fmt.Errorf("open an AF_XDP socket: %w%s", err, cure(err))
-	}
-	s := &socket{fd: fd}
-	memory, err := s.setUp(cfg)
-	if err != nil {
-		return nil, Memory{}, errors.Join(err, s.close())
-	}
-	return s, memory, nil
-}
+var (
+	// ErrQueuesMax means that a UMEM has as many queues as it was made for.
+	ErrQueuesMax = errors.New("xsk: UMEM has all the queues that it was made for")
+	// ErrUMEMInUse means that a UMEM cannot be closed, since queues are open on it.
+	ErrUMEMInUse = errors.New("xsk: queues are open on the UMEM")
+)
 
-func (s *socket) setUp(cfg *Config) (Memory, error) {
-	var err error
+// NewUMEM maps memory for the queues that the configuration says; Interface and QueueID are not looked at.
+func NewUMEM(cfg Config) (*UMEM, error) {
+	cfg = cfg.WithDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
 	size := cfg.FrameCount * cfg.FrameSizeBytes
-	s.umem, err = unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE,
-		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_POPULATE)
+	memory, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_POPULATE)
 	if err != nil {
-		return Memory{}, fmt.Errorf("map %d bytes of UMEM: %w", size, err)
+		return nil, fmt.Errorf("xsk: map %d bytes of UMEM: %w", size, err)
 	}
-	registration := umemRegistration{
-		Addr:     addressOf(s.umem),
-		Len:      uint64(size),
-		Size:     uint32(cfg.FrameSizeBytes),
-		Headroom: uint32(cfg.Headroom),
+	u, err := newUMEM(cfg, memory)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("xsk: %w", err), unix.Munmap(memory))
 	}
-	if err := setOption(s.fd, unix.XDP_UMEM_REG, &registration); err != nil {
-		return Memory{}, fmt.Errorf("register a UMEM of %d bytes: %w%s", size, err, cure(err))
+	u.mapped = true
+	return u, nil
+}
+
+// newUMEM takes a configuration that was validated.
+func newUMEM(cfg Config, memory []byte) (*UMEM, error) {
+	pool, err := frame.NewPool(frame.Config{
+		Count: cfg.FrameCount, SizeBytes: cfg.FrameSizeBytes, Holders: cfg.Queues, Checked: cfg.Checked,
+	})
+	if err != nil {
+		return nil, err
 	}
-	for _, ring := range []struct {
-		name         string
-		option, size int
-	}{
-		{"fill", unix.XDP_UMEM_FILL_RING, cfg.FillRingSize},
-		{"completion", unix.XDP_UMEM_COMPLETION_RING, cfg.CompletionRingSize},
-		{"RX", unix.XDP_RX_RING, cfg.RxRingSize},
-		{"TX", unix.XDP_TX_RING, cfg.TxRingSize},
-	} {
-		count := uint32(ring.size)
-		if err := setOption(s.fd, ring.option, &count); err != nil {
-			return Memory{}, fmt.Errorf("size the %s ring to %d entries: %w%s", ring.name, count, err, cure(err))
+	return &UMEM{
+		cfg: cfg, memory: memory, pool: pool, queues: make([]*Queue, cfg.Queues),
+		start: frame.Addr(packetHeadroom + cfg.Headroom + stampSize),
+	}, nil
+}
+
+// Bound is a socket that is bound to a queue of an interface, and that no [Queue] uses yet.
+type Bound struct {
+	umem   *UMEM
+	socket *socket
+	memory Memory
+	mode   Mode
+}
+
+// Bind binds a socket to a queue of an interface, in the network namespace of the calling thread. It needs CAP_NET_RAW. A busy queue is
+// retried for up to a second, then the error is [ErrQueueBusy]. On error nothing is left open.
+//
+// It may be called from any goroutine, also while the UMEM's user works with it, so that nobody polls less while it waits. What it
+// shares the UMEM with must stay open meanwhile; without that, it registers the UMEM anew, and decides between copy and zero-copy:
+// sockets that share one have one mode (net/xdp/xsk_buff_pool.c, xp_assign_dev_shared).
+func (u *UMEM) Bind(ifindex int, queueID uint32, share *Queue) (*Bound, error) {
+	cfg := u.cfg
+	cfg.Interface, cfg.QueueID = ifindex, queueID
+	s, memory, err := openSocket(&cfg, u.memory, share != nil)
+	if err != nil {
+		return nil, fmt.Errorf("xsk: %w", err)
+	}
+	b := &Bound{umem: u, socket: s, memory: memory}
+	if share != nil {
+		b.mode, err = share.mode, s.bindShared(&cfg, share.socket.fd)
+	} else {
+		b.mode, err = s.bind(&cfg)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("xsk: %w", errors.Join(err, s.close()))
+	}
+	return b, nil
+}
+
+// Close gives up a socket that no queue uses.
+func (b *Bound) Close() error { return b.socket.close() }
+
+// Adopt makes a queue of a socket, and fills its fill ring. When it fails, the socket is still the caller's to close.
+func (u *UMEM) Adopt(b *Bound) (*Queue, error) {
+	q, err := u.NewQueue(b.memory)
+	if err != nil {
+		return nil, err
+	}
+	q.socket, q.mode = b.socket, b.mode
+	return q, nil
+}
+
+// Open is Bind and Adopt: it shares the UMEM with any queue that is open.
+func (u *UMEM) Open(ifindex int, queueID uint32) (*Queue, error) {
+	if _, ok := u.vacant(); !ok {
+		return nil, u.errFull()
+	}
+	b, err := u.Bind(ifindex, queueID, u.bound())
+	if err != nil {
+		return nil, err
+	}
+	return u.Adopt(b)
+}
+
+func (u *UMEM) errFull() error { return fmt.Errorf("%w (%d)", ErrQueuesMax, len(u.queues)) }
+
+// NewQueue returns a queue on given rings, without a socket: package xsktest plays the kernel at the other end. The UMEM of the memory is not
+// looked at.
+func (u *UMEM) NewQueue(memory Memory) (*Queue, error) {
+	holder, ok := u.vacant()
+	if !ok {
+		return nil, u.errFull()
+	}
+	return u.newQueue(holder, memory), nil
+}
+
+func (u *UMEM) vacant() (frame.Holder, bool) {
+	for i, q := range u.queues {
+		if q == nil {
+			return frame.Holder(i), true
 		}
 	}
-	return s.mapRings(cfg)
+	return 0, false
 }
 
-func (s *socket) mapRings(cfg *Config) (Memory, error) {
-	var offsets mmapOffsets
-	if err := getOption(s.fd, unix.XDP_MMAP_OFFSETS, &offsets); err != nil {
-		return Memory{}, fmt.Errorf("ask for the rings' layout: %w", err)
+// bound returns a queue with a socket, whose UMEM another socket can share, or nil.
+func (u *UMEM) bound() *Queue {
+	for _, q := range u.queues {
+		if q != nil && q.socket != nil {
+			return q
+		}
 	}
-	memory := Memory{
-		UMEM:   s.umem,
-		WakeTx: func() unix.Errno { return wakeTx(s.fd) },
-		WakeRx: func() unix.Errno { return wakeRx(s.fd) },
-	}
-	return memory, errors.Join(
-		mapOne(s, 0, unix.XDP_UMEM_PGOFF_FILL_RING, &offsets.Fr, cfg.FillRingSize, &memory.Fill),
-		mapOne(s, 1, unix.XDP_UMEM_PGOFF_COMPLETION_RING, &offsets.Cr, cfg.CompletionRingSize, &memory.Completion),
-		mapOne(s, 2, unix.XDP_PGOFF_RX_RING, &offsets.Rx, cfg.RxRingSize, &memory.Rx),
-		mapOne(s, 3, unix.XDP_PGOFF_TX_RING, &offsets.Tx, cfg.TxRingSize, &memory.Tx),
-	)
-}
-
-func mapOne[T entry](s *socket, slot int, page int64, offsets *ringOffsets, count int, to *RingMemory[T]) error {
-	mapped, err := mapRing(s.fd, page, ringSize[T](offsets, uint32(count)))
-	if err != nil {
-		return fmt.Errorf("map a ring of %d entries: %w", count, err)
-	}
-	s.mappings[slot] = mapped
-	*to = ringMemory[T](mapped, offsets, uint32(count))
 	return nil
 }
 
-// close unmaps the rings first: while one is mapped, the kernel keeps the socket, and so the NIC queue stays busy.
-// It may be called again.
-func (s *socket) close() error {
-	var errs []error
-	for i := range s.mappings {
-		errs = append(errs, s.mappings[i].unmap())
+func (u *UMEM) newQueue(holder frame.Holder, memory Memory) *Queue {
+	q := &Queue{
+		UMEM:       u,
+		holder:     holder,
+		fill:       newProducer(memory.Fill),
+		completion: newConsumer(memory.Completion),
+		rx:         newConsumer(memory.Rx),
+		tx:         newProducer(memory.Tx),
+		wakeTx:     memory.WakeTx,
+		wakeRx:     memory.WakeRx,
+		fillLimit:  u.cfg.FillRingSize + u.cfg.RxRingSize,
+		txLimit:    u.cfg.TxRingSize,
+		mode:       ModeCopy,
 	}
-	if s.fd >= 0 {
-		errs = append(errs, unix.Close(s.fd))
-		s.fd = -1
-	}
-	if s.umem != nil {
-		errs = append(errs, unix.Munmap(s.umem))
-		s.umem = nil
-	}
-	return errors.Join(errs...)
+	u.queues[holder] = q
+	u.txLimit += q.txLimit
+	q.Refill()
+	return q
 }
 
-// Memory is what a queue works on: in production a socket's mappings, in tests plain memory (package xsktest).
-type Memory struct {
-	UMEM       []byte
-	Fill       RingMemory[frame.Addr]
-	Completion RingMemory[frame.Addr]
-	Rx         RingMemory[frame.Desc]
-	Tx         RingMemory[frame.Desc]
-	WakeTx     func() unix.Errno // what Kick calls
-	WakeRx     func() unix.Errno // what Receive calls when the fill ring asks for it
+// remove takes a queue off the UMEM, whose kernel has let go of its frames.
+func (u *UMEM) remove(q *Queue) {
+	u.queues[q.holder] = nil
+	u.txLimit -= q.txLimit
+	u.pool.Revoke(q.holder)
+}
+
+// Release gives received frames back to the pool. The bytes of the batch must not be used after it.
+func (u *UMEM) Release(batch []frame.Desc) {
+	for i := range batch {
+		u.pool.Move(batch[i].Addr, frame.Rx, frame.Free)
+	}
+}
+
+// Bytes returns a received packet, from the Ethernet header on: the UMEM itself, valid until Release.
+func (u *UMEM) Bytes(d frame.Desc) []byte {
+	end := d.Addr + frame.Addr(d.Len)
+	return u.memory[d.Addr:end:end]
+}
+
+// Stamp returns the metadata before a received packet: its arrival in nanoseconds of CLOCK_MONOTONIC if the XDP program
+// stamped it, else 0. It is what the frame holds, so a caller that cannot trust the program must check it for sense.
+func (u *UMEM) Stamp(d frame.Desc) uint64 {
+	return binary.NativeEndian.Uint64(u.memory[d.Addr-stampSize : d.Addr])
+}
+
+// PacketSizeMax returns the longest packet that a frame holds, received or sent.
+func (u *UMEM) PacketSizeMax() int { return u.pool.Size() - int(u.start) }
+
+// Lend lends a frame to build a packet in: the address of its first byte, and its bytes, PacketSizeMax of them, with old
+// contents. It must go to Submit of one of the queues, or to Drop. ok is false if the pool is empty or TxRingSize frames a queue are lent or with
+// the kernel already: kick, reclaim and try later.
+func (u *UMEM) Lend() (addr frame.Addr, packet []byte, ok bool) {
+	if u.pool.Count(frame.Tx)+u.pool.Count(frame.Kernel) >= u.txLimit {
+		return 0, nil, false
+	}
+	base, ok := u.pool.Take(frame.Tx, 0)
+	if !ok {
+		return 0, nil, false
+	}
+	addr, end := base+u.start, base+frame.Addr(u.pool.Size())
+	return addr, u.memory[addr:end:end], true
+}
+
+// Drop gives a lent frame back unsent.
+func (u *UMEM) Drop(addr frame.Addr) { u.pool.Move(addr, frame.Tx, frame.Free) }
+
+// Audit checks that every frame has exactly one owner.
+func (u *UMEM) Audit() error { return u.pool.Audit() }
+
+// Frames returns how many frames an owner has.
+func (u *UMEM) Frames(owner frame.Owner) int { return u.pool.Count(owner) }
+
+// Close unmaps the memory. All queues must be closed; no byte of it may be used after. It may be called again.
+func (u *UMEM) Close() error {
+	for _, q := range u.queues {
+		if q != nil {
+			return ErrUMEMInUse
+		}
+	}
+	memory := u.memory
+	u.memory = nil // a late use faults in Go, not in foreign memory
+	if !u.mapped || memory == nil {
+		return nil
+	}
+	if err := unix.Munmap(memory); err != nil {
+		return fmt.Errorf("xsk: unmap the UMEM: %w", err)
+	}
+	return nil
 }

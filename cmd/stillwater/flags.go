@@ -29,8 +29,9 @@ type endpointFlags struct {
 
 // register adds the flags to a command.
 func (f *endpointFlags) register(flags *pflag.FlagSet) {
-	flags.StringVar(&f.Interface, "interface", "", "open an AF_XDP socket on this network `interface`; empty = kernel UDP")
-	flags.Uint32Var(&f.Queue, "queue", 0, "NIC `queue` of the AF_XDP socket")
+	flags.StringVar(&f.Interface, "interface", "", "open AF_XDP sockets on this network `interface`; empty = kernel UDP")
+	flags.Uint32Var(&f.Queue, "queue", 0, "first NIC `queue` that gets an AF_XDP socket")
+	flags.IntVar(&f.Queues, "queues", 0, "`number` of queues from there on; 0 = all, at most 64")
 	flags.StringVar(&f.address, "address", "",
 		"local IPv4 `address`; empty = the interface's first one, or all with kernel UDP")
 	flags.BoolVar(&f.RequireXDP, "require-xdp", false, "fail where AF_XDP is not to be had, instead of using kernel UDP")
@@ -51,8 +52,8 @@ func (f *endpointFlags) config() (sw.EndpointConfig, error) {
 	if cfg.RequireXDP && cfg.Interface == "" {
 		return cfg, usageError("--require-xdp needs --interface: AF_XDP has to know where")
 	}
-	if f.Queue != 0 && cfg.Interface == "" {
-		return cfg, usageError("--queue needs --interface: kernel UDP has no NIC queue")
+	if (f.Queue != 0 || f.Queues != 0) && cfg.Interface == "" {
+		return cfg, usageError("--queue and --queues need --interface: kernel UDP has no NIC queues")
 	}
 	if len(f.cpus) == 0 {
 		return cfg, nil

@@ -43,7 +43,7 @@ func TestUsageErrors(t *testing.T) {
 		"serve --drain-timeout -1s":                       "like 5s",
 		"serve --stats-interval -1s":                      "0 is never",
 		"serve --require-xdp":                             "needs --interface",
-		"serve --queue 1":                                 "needs --interface",
+		"serve --queue 1":                                 "need --interface",
 		"serve --address ::1":                             "IPv4",
 		"serve --interface nosuch0":                       "no interface nosuch0",
 		"serve here":                                      "unknown command",

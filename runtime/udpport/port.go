@@ -136,6 +136,9 @@ func (p *Port) forbidFragments() error {
 	return unix.SetsockoptInt(p.fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_PROBE)
 }
 
+// FD is the socket, for poll(2); -1 once closed.
+func (p *Port) FD() int { return p.fd }
+
 // LocalAddr is the bound address.
 func (p *Port) LocalAddr() wire.Addr { return p.local }
 

@@ -5,14 +5,15 @@ package xdpport
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/stillwater-rpc/stillwater/bpf"
+	"github.com/stillwater-rpc/stillwater/hw/nic"
 	"github.com/stillwater-rpc/stillwater/runtime/neighbour"
+	"github.com/stillwater-rpc/stillwater/runtime/udpport"
 	"github.com/stillwater-rpc/stillwater/wire"
 	"github.com/stillwater-rpc/stillwater/xsk"
 )
@@ -20,13 +21,20 @@ import (
 // Config says where to open a port.
 type Config struct {
 	Interface string     // required
-	Queue     uint32     // receive queue of the interface
+	Queue     uint32     // the first receive queue of the interface that gets a socket
+	Queues    int        // how many queues from there on; 0 = all, at most QueuesMax
 	Address   netip.Addr // unset = the interface's first IPv4 address
 	Port      uint16     // 0 = a free one
 }
 
+// QueuesMax is how many queues one port serves: each is looked at in every turn of the loop, and each has 3 MiB of frames or more.
+const QueuesMax = 64
+
 // ErrNoAddress says that the interface has no IPv4 address.
 var ErrNoAddress = errors.New("interface has no IPv4 address: give it one, or name the address")
+
+// ErrNoQueue says that the interface has no such queue.
+var ErrNoQueue = errors.New("no such queue")
 
 // Open attaches the program, opens the socket and joins the two. Everything belongs to the network namespace of the
 // calling thread. It needs CAP_NET_ADMIN, CAP_BPF and CAP_NET_RAW.
@@ -62,34 +70,94 @@ func firstAddress(link netlink.Link) (netip.Addr, error) {
 
 // open takes one step after the other; Close undoes those that were taken.
 func (p *Port) open(cfg Config, link netlink.Link) (err error) {
-	index := link.Attrs().Index
-	if p.held, p.local, err = holdPort(cfg.Address, cfg.Port); err != nil {
-		return err
+	p.device = device{name: cfg.Interface, index: link.Attrs().Index}
+	if p.slow, err = udpport.Open(udpport.Config{Listen: netip.AddrPortFrom(cfg.Address, cfg.Port)}); err != nil {
+		return fmt.Errorf("holding UDP port %d of %v: %w", cfg.Port, cfg.Address, err)
 	}
-	if p.hops, err = neighbour.Open(index); err != nil {
+	p.local = p.slow.LocalAddr()
+	if p.hops, err = neighbour.Open(p.device.index); err != nil {
 		return err
 	}
 	p.hop = p.hops.NewCache()
-	if p.queue, err = xsk.Open(xsk.Config{Interface: index, QueueID: cfg.Queue}); err != nil {
+	if err = p.openQueues(&cfg); err != nil {
 		return errors.Join(err, holder(cfg.Interface, err))
 	}
-	p.payloadMax = min(link.Attrs().MTU+wire.EthernetHeaderBytes, p.queue.PacketSizeMax()) - wire.FrameHeaderBytes
-	if p.program, err = bpf.Load(bpf.Options{PacketSizeMax: p.queue.PacketSizeMax()}); err != nil {
+	p.payloadMax = min(link.Attrs().MTU+wire.EthernetHeaderBytes, p.umem.PacketSizeMax()) - wire.FrameHeaderBytes
+	return p.attach()
+}
+
+// openQueues makes the UMEM and a socket on each queue.
+func (p *Port) openQueues(cfg *Config) error {
+	channels, err := nic.ChannelsOf(cfg.Interface)
+	if err != nil {
 		return err
 	}
-	if err = p.program.SetSocket(cfg.Queue, p.queue.FD()); err != nil {
+	p.device.have = channels.Receive()
+	ids, err := cfg.ids(p.device.have)
+	if err != nil {
 		return err
+	}
+	if p.umem, err = xsk.NewUMEM(memory(len(ids))); err != nil {
+		return err
+	}
+	for _, id := range ids {
+		q, err := p.umem.Open(p.device.index, id)
+		if err != nil {
+			return err
+		}
+		p.queues.add(id, q)
+	}
+	return nil
+}
+
+// ids are the queues that get a socket, of those that the interface has.
+func (c *Config) ids(have int) ([]uint32, error) {
+	count := c.Queues
+	if count == 0 {
+		count = min(have-int(c.Queue), QueuesMax)
+	}
+	switch last := int(c.Queue) + max(count, 1) - 1; {
+	case c.Queues < 0 || c.Queues > QueuesMax:
+		return nil, fmt.Errorf("%w: %d queues: at most %d", ErrNoQueue, c.Queues, QueuesMax)
+	case last >= have:
+		return nil, fmt.Errorf("%w: queue %d: %s has %d receive queues, from 0 on; `ethtool -L %s` changes how many",
+			ErrNoQueue, last, c.Interface, have, c.Interface)
+	}
+	ids := make([]uint32, count)
+	for i := range ids {
+		ids[i] = c.Queue + uint32(i)
+	}
+	return ids, nil
+}
+
+// manyQueues is where rings become smaller: flows that are spread over more queues need less room on each.
+const manyQueues = 4
+
+// memory is the UMEM for so many queues.
+func memory(queues int) xsk.Config {
+	cfg := xsk.Config{Queues: queues}
+	if queues > manyQueues {
+		cfg.FillRingSize, cfg.RxRingSize, cfg.TxRingSize = 512, 512, 512
+	}
+	return cfg
+}
+
+// attach loads the program, tells it of sockets and service, and attaches it: from then on packets come.
+func (p *Port) attach() (err error) {
+	if p.program, err = bpf.Load(bpf.Options{PacketSizeMax: p.umem.PacketSizeMax()}); err != nil {
+		return err
+	}
+	for i, id := range p.queues.ids {
+		if err = p.program.SetSocket(id, p.queues.open[i].FD()); err != nil {
+			return err
+		}
 	}
 	local := p.local.AddrPort()
 	if err = p.program.RegisterService(local.Addr(), local.Port()); err != nil {
 		return err
 	}
-	mode, err := p.program.Attach(index, bpf.ModeAuto)
-	if err != nil {
-		return err
-	}
-	p.mode = fmt.Sprintf("AF_XDP on %s queue %d, %s XDP, %s mode", cfg.Interface, cfg.Queue, mode, p.queue.Mode())
-	return nil
+	p.device.xdp, err = p.program.Attach(p.device.index, bpf.ModeAuto)
+	return err
 }
 
 // holder says who has the program on the interface when its queue is busy: most likely the owner of the queue as well.
@@ -107,37 +175,31 @@ func holder(name string, err error) error {
 	}
 }
 
-// holdPort binds an ordinary UDP socket to the port. It is never read: what XDP passes on would only be dropped with it.
-func holdPort(address netip.Addr, port uint16) (*net.UDPConn, wire.Addr, error) {
-	conn, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(address, port)))
-	if err != nil {
-		return nil, wire.Addr{}, fmt.Errorf("holding UDP port %d of %v: %w", port, address, err)
-	}
-	local := conn.LocalAddr().(*net.UDPAddr).AddrPort()
-	return conn, wire.AddrFrom(netip.AddrPortFrom(local.Addr().Unmap(), local.Port())), nil
-}
-
 // Close detaches the program first, so that the kernel has the packets again before the rings go.
 func (p *Port) Close() error {
 	var errs []error
-	if p.queue != nil {
-		p.stats = p.Stats() // the kernel's counters go with the socket
+	if p.umem != nil {
+		p.stats = p.Stats() // the kernel's counters go with the sockets
 	}
 	if p.program != nil {
 		errs = append(errs, p.program.Close())
 		p.program = nil
 	}
-	if p.queue != nil {
-		errs = append(errs, p.queue.Close())
-		p.queue = nil
+	for _, q := range p.queues.open {
+		errs = append(errs, q.Close())
+	}
+	p.queues = queues{}
+	if p.umem != nil {
+		errs = append(errs, p.umem.Close())
+		p.umem = nil
 	}
 	if p.hops != nil {
 		errs = append(errs, p.hops.Close())
 		p.hops = nil
 	}
-	if p.held != nil {
-		errs = append(errs, p.held.Close())
-		p.held = nil
+	if p.slow != nil {
+		errs = append(errs, p.slow.Close())
+		p.slow = nil
 	}
 	return errors.Join(errs...)
 }

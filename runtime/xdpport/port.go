@@ -14,6 +14,7 @@ import (
 	"github.com/stillwater-rpc/stillwater/dispatcher"
 	"github.com/stillwater-rpc/stillwater/hw/clock"
 	"github.com/stillwater-rpc/stillwater/runtime/neighbour"
+	"github.com/stillwater-rpc/stillwater/runtime/udpport"
 	"github.com/stillwater-rpc/stillwater/wire"
 	"github.com/stillwater-rpc/stillwater/xsk"
 	"github.com/stillwater-rpc/stillwater/xsk/frame"
@@ -25,47 +26,47 @@ const batchMax = 64
 // stampMax is how old a stamp may be. An older one is what the frame held before the program wrote stamps.
 const stampMax = 10 * time.Second
 
-// Port is a dispatcher.Port over one XSK. It has one user at a time. Once closed, it receives nothing and lends nothing.
+// slowEvery is how often the kernel's socket is looked at while it brings nothing: each look is a system call.
+const slowEvery = 100 * time.Microsecond
+
+// Port is a dispatcher.Port over the XSKs of an interface's queues, which share one UMEM, and the kernel's socket for what the program passes
+// on. It has one user at a time. Once closed, it receives nothing and lends nothing.
 type Port struct {
-	queue   *xsk.Queue // nil once closed
+	umem    *xsk.UMEM // nil once closed
+	queues  queues
 	program *bpf.Program
 	hops    *neighbour.Table
 	hop     neighbour.Cache
-	held    *net.UDPConn
+	slow    *udpport.Port // holds the port, and serves what XDP passes on
+	slowAt  clock.Time    // when the kernel's socket is looked at next
 	local   wire.Addr
-	mode    string
+	device  device
 
 	payloadMax int
 	batch      [batchMax]frame.Desc
-	taken      int // of the batch: frames that the last Receive lent out
-	submitted  int // since the last kick
+	taken      int  // of the batch: frames that the last Receive lent out
+	submitted  bool // since the last kick
 	stats      dispatcher.PortStats
 	kickErrors uint64
 }
 
 var _ dispatcher.Port = (*Port)(nil)
 
-// Receive takes packets off the RX ring, after giving back the frames of the previous call.
+// Receive takes packets off the RX rings, after giving back the frames of the previous call, and now and then off the kernel's socket.
 func (p *Port) Receive(now clock.Time, batch []dispatcher.Datagram) int {
-	if p.queue == nil {
+	if p.umem == nil {
 		return 0
 	}
-	if p.taken > 0 {
-		p.queue.Release(p.batch[:p.taken])
-	}
-	p.taken = p.queue.Receive(p.batch[:min(len(batch), batchMax)])
-	if p.taken == 0 {
-		p.stats.EmptyPolls++
-		return 0
-	}
+	p.umem.Release(p.batch[:p.taken])
+	p.taken = p.queues.receive(p.batch[:min(len(batch), batchMax)])
 	count := 0
 	for _, desc := range p.batch[:p.taken] {
-		d, err := wire.ParseUDPv4(p.queue.Bytes(desc))
+		d, err := wire.ParseUDPv4(p.umem.Bytes(desc))
 		if err != nil || d.Destination != p.local {
 			p.stats.ReceiveDropped++
 			continue
 		}
-		arrival := clock.Time(p.queue.Stamp(desc))
+		arrival := clock.Time(p.umem.Stamp(desc))
 		if age := now.Sub(arrival); age > stampMax || age < -stampMax {
 			arrival = now
 		}
@@ -73,18 +74,35 @@ func (p *Port) Receive(now clock.Time, batch []dispatcher.Datagram) int {
 		count++
 	}
 	p.stats.Received += uint64(count)
+	if now >= p.slowAt && count < len(batch) {
+		count += p.receiveSlow(now, batch[count:])
+	}
+	if count == 0 {
+		p.stats.EmptyPolls++
+	}
 	return count
+}
+
+// receiveSlow takes what the kernel's socket holds. While it brings something, it is looked at every time.
+func (p *Port) receiveSlow(now clock.Time, batch []dispatcher.Datagram) int {
+	n := p.slow.Receive(now, batch)
+	if n == 0 {
+		p.slowAt = now.Add(slowEvery)
+	}
+	p.stats.Received += uint64(n)
+	p.stats.PassedOn += uint64(n)
+	return n
 }
 
 // Lend lends the payload part of a frame.
 func (p *Port) Lend() (dispatcher.Buffer, bool) {
-	if p.queue == nil {
+	if p.umem == nil {
 		return dispatcher.Buffer{}, false
 	}
-	addr, packet, ok := p.queue.Lend()
+	addr, packet, ok := p.umem.Lend()
 	if !ok {
-		p.queue.Reclaim()
-		if addr, packet, ok = p.queue.Lend(); !ok {
+		p.queues.reclaim()
+		if addr, packet, ok = p.umem.Lend(); !ok {
 			p.stats.NoBuffer++
 			return dispatcher.Buffer{}, false
 		}
@@ -93,7 +111,7 @@ func (p *Port) Lend() (dispatcher.Buffer, bool) {
 	return dispatcher.Buffer{Bytes: packet[start : start : start+p.payloadMax], Token: uint64(addr)}, true
 }
 
-// Send writes the headers before the payload and puts the frame on the TX ring. A packet without a known next hop is dropped, while
+// Send writes the headers before the payload and puts the frame on a TX ring. A packet without a known next hop is dropped, while
 // the kernel is made to look for it.
 func (p *Port) Send(b dispatcher.Buffer, to wire.Addr) {
 	addr := frame.Addr(b.Token)
@@ -101,54 +119,55 @@ func (p *Port) Send(b dispatcher.Buffer, to wire.Addr) {
 	if !ok {
 		p.hops.Resolve(to.IP)
 		p.stats.SendDropped++
-		p.queue.Drop(addr)
+		p.umem.Drop(addr)
 		return
 	}
 	desc := frame.Desc{Addr: addr, Len: uint32(wire.FrameHeaderBytes + len(b.Bytes))}
-	wire.EncodeUDPv4(p.queue.Bytes(desc), &wire.Datagram{
+	wire.EncodeUDPv4(p.umem.Bytes(desc), &wire.Datagram{
 		SourceMAC: hop.SrcMAC, DestinationMAC: hop.DstMAC, Source: p.local, Destination: to,
 	})
-	if !p.queue.Submit(desc) {
+	q := p.queues.to(&to)
+	if q == nil || !q.Submit(desc) {
+		p.umem.Drop(addr)
 		p.stats.SendDropped++
 		return
 	}
 	p.stats.Sent++
-	p.submitted++
+	p.submitted = true
 }
 
 // Drop gives a lent frame back.
-func (p *Port) Drop(b dispatcher.Buffer) { p.queue.Drop(frame.Addr(b.Token)) }
+func (p *Port) Drop(b dispatcher.Buffer) { p.umem.Drop(frame.Addr(b.Token)) }
 
-// Kick has the kernel send what is on the TX ring. A link that is down keeps the packets until it is up; a device that is gone
+// Kick has the kernel send what is on the TX rings. A link that is down keeps the packets until it is up; a device that is gone
 // loses them: the sessions repair both.
 func (p *Port) Kick() {
-	if p.queue == nil {
+	if p.umem == nil {
 		return
 	}
-	if p.submitted > 0 {
+	if p.submitted {
 		p.stats.Kicks++
-		p.submitted = 0
+		p.submitted = false
 	}
-	if err := p.queue.Kick(); err != nil {
-		p.kickErrors++
-	}
+	p.kickErrors += p.queues.kick()
 }
 
 // Outstanding is the number of frames that the kernel still has to send.
 func (p *Port) Outstanding() int {
-	if p.queue == nil {
+	if p.umem == nil {
 		return 0
 	}
-	return p.queue.Outstanding()
+	return p.umem.Frames(frame.Kernel)
 }
 
 // Wait blocks in poll(2). The signals of Go's scheduler interrupt it, which is as good as a time-out.
 func (p *Port) Wait(timeout time.Duration, wake int) error {
-	fds := [2]unix.PollFd{{Fd: int32(p.queue.FD()), Events: unix.POLLIN}, {Fd: int32(wake), Events: unix.POLLIN}}
+	fds := append(p.queues.poll, unix.PollFd{Fd: int32(p.slow.FD()), Events: unix.POLLIN}, unix.PollFd{Fd: int32(wake), Events: unix.POLLIN})
 	ts := unix.NsecToTimespec(int64(timeout))
-	if _, err := unix.Ppoll(fds[:], &ts, nil); err != nil && !errors.Is(err, unix.EINTR) {
+	if _, err := unix.Ppoll(fds, &ts, nil); err != nil && !errors.Is(err, unix.EINTR) {
 		return fmt.Errorf("waiting for packets: %w", err)
 	}
+	p.slowAt = 0
 	return nil
 }
 
@@ -161,28 +180,30 @@ func (p *Port) PayloadMax() int { return p.payloadMax }
 // Name is "xdp".
 func (*Port) Name() string { return "xdp" }
 
-// Mode says how packets travel: interface, queue, native or generic XDP, copy or zero-copy.
-func (p *Port) Mode() string { return p.mode }
+// Mode says how packets travel: interface, queues, native or generic XDP, copy or zero-copy.
+func (p *Port) Mode() string {
+	return fmt.Sprintf("AF_XDP on %s %s, %s XDP, %s mode", p.device.name, p.queues.text(), p.device.xdp, p.queues.mode())
+}
 
 // Stats reads our counters and the kernel's.
 func (p *Port) Stats() dispatcher.PortStats {
+	if p.umem == nil {
+		return p.stats
+	}
 	s := p.stats
-	if p.queue == nil {
-		return s
-	}
-	if kernel, err := p.queue.Statistics(); err == nil {
-		s.ReceiveDropped += kernel.RxDropped + kernel.RxRingFull + kernel.ReceiveInvalid
-		s.SendDropped += kernel.SendDropped
-	}
+	p.queues.statistics(&s)
+	s.QueuesUnserved = max(p.device.have-len(p.queues.open), 0)
+	slow := p.slow.Stats()
+	s.ReceiveDropped += slow.ReceiveDropped
 	return s
 }
 
 // Audit checks that every frame has exactly one owner.
 func (p *Port) Audit() error {
-	if p.queue == nil {
+	if p.umem == nil {
 		return nil
 	}
-	return p.queue.Audit()
+	return p.umem.Audit()
 }
 
 // Verdicts are the program's counters by reason.

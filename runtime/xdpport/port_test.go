@@ -209,7 +209,7 @@ func TestPortIsHeld(t *testing.T) {
 // change nothing.
 func TestSecondOpen(t *testing.T) {
 	pair := labtest.NewPair(t, lab.PairConfig{RxQueueCount: 2, TxQueueCount: 2})
-	first, other := open(t, pair.A, xdpport.Config{}), open(t, pair.B, xdpport.Config{})
+	first, other := open(t, pair.A, xdpport.Config{Queues: 1}), open(t, pair.B, xdpport.Config{Queues: 1})
 	before, fds := inspect(t, pair.A), descriptors(t)
 	for queue := range uint32(3) {
 		_, err := tryOpen(pair.A, xdpport.Config{Queue: queue})
@@ -222,7 +222,7 @@ func TestSecondOpen(t *testing.T) {
 			t.Errorf("a queue that is taken: %v", err)
 		case queue < 2 && (!named || !strings.Contains(err.Error(), fmt.Sprintf("process %d (", os.Getpid())) || held.ProgramID != before.ProgramID):
 			t.Errorf("queue %d: the holder is not named: %v", queue, err)
-		case queue == 2 && !errors.Is(err, unix.EINVAL):
+		case queue == 2 && !errors.Is(err, xdpport.ErrNoQueue):
 			t.Errorf("a queue that is not there: %v", err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"slices"
 )
 
 // Addr is a byte offset in the UMEM, of a frame's first byte or of any byte in it.
@@ -43,6 +44,12 @@ func (o Owner) String() string {
 	return fmt.Sprintf("owner %d", uint8(o))
 }
 
+// Holder tells the queues apart that share a UMEM: the one on whose rings a frame is, or was last. It is below Config.Holders.
+type Holder uint8
+
+// HoldersMax is the largest number of queues on one UMEM.
+const HoldersMax = 256
+
 // ErrAudit means that a pool's books contradict each other: a frame is lost or has two owners.
 var ErrAudit = errors.New("frame: audit failed")
 
@@ -50,6 +57,7 @@ var ErrAudit = errors.New("frame: audit failed")
 type Config struct {
 	Count     int  // number of frames, at least 1
 	SizeBytes int  // of a frame, a power of two
+	Holders   int  // queues on the UMEM, up to HoldersMax; 0 means 1
 	Checked   bool // panic on a wrong move, for tests; otherwise Move refuses it
 }
 
@@ -60,7 +68,9 @@ type Pool struct {
 	checked bool
 	free    []Addr  // last in, first out: the most recently used frame is the one in the cache
 	owners  []Owner // by frame number
-	counts  [ownerCount]int
+	holders []Holder
+	held    [][ownerCount]int // by holder
+	counts  [ownerCount]int   // the sums of held
 }
 
 // NewPool returns a pool of free frames.
@@ -68,18 +78,24 @@ func NewPool(cfg Config) (*Pool, error) {
 	if cfg.Count < 1 || cfg.SizeBytes < 1 || cfg.SizeBytes&(cfg.SizeBytes-1) != 0 {
 		return nil, fmt.Errorf("frame: %d frames of %d bytes: want at least 1, and a power of two", cfg.Count, cfg.SizeBytes)
 	}
+	holders := max(cfg.Holders, 1)
+	if holders > HoldersMax {
+		return nil, fmt.Errorf("frame: %d holders: at most %d", holders, HoldersMax)
+	}
 	pool := &Pool{
 		size:    uint64(cfg.SizeBytes),
 		shift:   uint(bits.TrailingZeros(uint(cfg.SizeBytes))),
 		checked: cfg.Checked,
 		free:    make([]Addr, cfg.Count),
 		owners:  make([]Owner, cfg.Count),
+		holders: make([]Holder, cfg.Count),
+		held:    make([][ownerCount]int, holders),
 	}
 	for i := range pool.free {
 		// Reversed, so that the lowest addresses are used first.
 		pool.free[i] = Addr(uint64(cfg.Count-1-i) << pool.shift)
 	}
-	pool.counts[Free] = cfg.Count
+	pool.counts[Free], pool.held[0][Free] = cfg.Count, cfg.Count
 	return pool, nil
 }
 
@@ -95,6 +111,9 @@ func (p *Pool) Total() int { return len(p.owners) }
 // Count returns how many frames an owner has.
 func (p *Pool) Count(owner Owner) int { return p.counts[owner] }
 
+// Held returns how many of an owner's frames are, or were last, on the rings of one queue.
+func (p *Pool) Held(by Holder, owner Owner) int { return p.held[by][owner] }
+
 // Contains reports whether length bytes from addr lie in one frame of the pool.
 func (p *Pool) Contains(addr Addr, length uint32) bool {
 	return uint64(addr)>>p.shift < uint64(len(p.owners)) && uint64(addr)&(p.size-1)+uint64(length) <= p.size
@@ -109,21 +128,19 @@ func (p *Pool) Owner(addr Addr) (owner Owner, ok bool) {
 	return p.owners[number], true
 }
 
-// Take gives a free frame to an owner; ok is false if there is none.
-func (p *Pool) Take(to Owner) (addr Addr, ok bool) {
+// Take gives a free frame to an owner on a queue; ok is false if there is none.
+func (p *Pool) Take(to Owner, by Holder) (addr Addr, ok bool) {
 	last := len(p.free) - 1
 	if last < 0 {
 		return 0, false
 	}
 	addr = p.free[last]
 	p.free = p.free[:last]
-	p.owners[addr>>p.shift] = to
-	p.counts[Free]--
-	p.counts[to]++
+	p.book(uint64(addr)>>p.shift, to, by)
 	return addr, true
 }
 
-// Move passes the frame around addr from one owner to another; to Free puts it back into the pool. It refuses, and
+// Move passes the frame around addr from one owner to another, on the same queue; to Free puts it back into the pool. It refuses, and
 // changes nothing, if addr is outside the UMEM or the frame is not from's; a checked pool panics then.
 func (p *Pool) Move(addr Addr, from, to Owner) bool {
 	number := uint64(addr) >> p.shift
@@ -131,13 +148,43 @@ func (p *Pool) Move(addr Addr, from, to Owner) bool {
 		p.refuse(addr, from, to)
 		return false
 	}
-	p.owners[number] = to
-	p.counts[from]--
-	p.counts[to]++
+	p.book(number, to, p.holders[number])
 	if to == Free {
 		p.free = append(p.free, Addr(number<<p.shift)) // never grows: its capacity is all frames
 	}
 	return true
+}
+
+// MoveOn is Move to the rings of a queue, which is not the one that the frame was on.
+func (p *Pool) MoveOn(addr Addr, from, to Owner, by Holder) bool {
+	if !p.Move(addr, from, to) {
+		return false
+	}
+	p.book(uint64(addr)>>p.shift, to, by)
+	return true
+}
+
+// book writes down whose a frame is from here on, and on which queue.
+func (p *Pool) book(number uint64, to Owner, by Holder) {
+	from, was := p.owners[number], p.holders[number]
+	p.counts[from]--
+	p.held[was][from]--
+	p.owners[number], p.holders[number] = to, by
+	p.counts[to]++
+	p.held[by][to]++
+}
+
+// Revoke puts the frames back into the pool that a queue's rings held, and returns how many. The queue must be closed: nothing may
+// write or read them any more. What its user has, received or lent, stays there.
+func (p *Pool) Revoke(by Holder) int {
+	count := 0
+	for number := range p.owners {
+		if owner := p.owners[number]; p.holders[number] == by && (owner == Fill || owner == Kernel) {
+			p.Move(Addr(uint64(number)<<p.shift), owner, Free)
+			count++
+		}
+	}
+	return count
 }
 
 func (p *Pool) refuse(addr Addr, from, to Owner) {
@@ -158,9 +205,14 @@ func (p *Pool) refuse(addr Addr, from, to Owner) {
 // free frame once, and the sum is the total.
 func (p *Pool) Audit() error {
 	var counts [ownerCount]int
+	held := make([][ownerCount]int, len(p.held))
 	sum := 0
-	for _, owner := range p.owners {
+	for number, owner := range p.owners {
 		counts[owner]++
+		held[p.holders[number]][owner]++
+	}
+	if !slices.Equal(held, p.held) {
+		return fmt.Errorf("%w: by queue, counted %v, booked %v", ErrAudit, held, p.held)
 	}
 	for _, count := range p.counts {
 		sum += count

@@ -19,14 +19,14 @@ func newPool(t *testing.T, count int, checked bool) *frame.Pool {
 
 func TestPoolIsLastInFirstOut(t *testing.T) {
 	pool := newPool(t, 4, true)
-	first, _ := pool.Take(frame.Tx)
-	second, _ := pool.Take(frame.Tx)
+	first, _ := pool.Take(frame.Tx, 0)
+	second, _ := pool.Take(frame.Tx, 0)
 	if first != 0 || second != 2048 {
 		t.Errorf("took %d and %d, want the lowest first", first, second)
 	}
 	pool.Move(second, frame.Tx, frame.Free)
 	pool.Move(first, frame.Tx, frame.Free)
-	if again, _ := pool.Take(frame.Tx); again != first {
+	if again, _ := pool.Take(frame.Tx, 0); again != first {
 		t.Errorf("took %d, want the last given back, %d", again, first)
 	}
 }
@@ -41,7 +41,7 @@ func TestPoolRefusesNonsense(t *testing.T) {
 
 func TestMoveMasksToTheFrame(t *testing.T) {
 	pool := newPool(t, 4, true)
-	addr, _ := pool.Take(frame.Fill)
+	addr, _ := pool.Take(frame.Fill, 0)
 	if !pool.Move(addr+256+8, frame.Fill, frame.Rx) || !pool.Move(addr+2047, frame.Rx, frame.Free) {
 		t.Error("an address inside the frame was refused")
 	}
@@ -69,7 +69,7 @@ func TestWrongMoves(t *testing.T) {
 	for _, test := range moves {
 		t.Run(test.name, func(t *testing.T) {
 			pool := newPool(t, 2, false)
-			addr, _ := pool.Take(frame.Tx)
+			addr, _ := pool.Take(frame.Tx, 0)
 			if test.move(pool, addr) {
 				t.Error("accepted")
 			}
@@ -77,7 +77,7 @@ func TestWrongMoves(t *testing.T) {
 				t.Error(err)
 			}
 			checked := newPool(t, 2, true)
-			addr, _ = checked.Take(frame.Tx)
+			addr, _ = checked.Take(frame.Tx, 0)
 			defer func() {
 				if text, _ := recover().(string); !strings.Contains(text, test.want) {
 					t.Errorf("panic %q, want %q in it", text, test.want)
@@ -99,7 +99,7 @@ func TestPoolAgainstTwin(t *testing.T) {
 	for range 20000 {
 		if random.IntN(3) == 0 {
 			to := frame.Owner(1 + random.IntN(4))
-			addr, ok := pool.Take(to)
+			addr, ok := pool.Take(to, 0)
 			if ok && twin[addr] != frame.Free {
 				t.Fatalf("took %d, which %v owns", addr, twin[addr])
 			}
@@ -133,13 +133,66 @@ func TestPoolAgainstTwin(t *testing.T) {
 	}
 }
 
+// TestRevoke takes what the rings of one queue hold, and nothing else.
+func TestRevoke(t *testing.T) {
+	pool, err := frame.NewPool(frame.Config{Count: 8, SizeBytes: 2048, Holders: 2, Checked: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	take := func(to frame.Owner, by frame.Holder) frame.Addr {
+		addr, ok := pool.Take(to, by)
+		if !ok {
+			t.Fatal("no frame left")
+		}
+		return addr
+	}
+	take(frame.Fill, 0)
+	take(frame.Fill, 1)
+	received := take(frame.Fill, 1)
+	pool.Move(received, frame.Fill, frame.Rx)
+	lent := take(frame.Tx, 0)
+	sent := take(frame.Tx, 0)
+	pool.MoveOn(sent, frame.Tx, frame.Kernel, 1)
+	if held := pool.Held(1, frame.Kernel); held != 1 {
+		t.Errorf("queue 1 has %d frames in the kernel, want the one that was sent there", held)
+	}
+	if count := pool.Revoke(1); count != 2 {
+		t.Errorf("revoked %d frames, want the filled and the sent one", count)
+	}
+	for _, want := range []struct {
+		owner frame.Owner
+		count int
+	}{{frame.Fill, 1}, {frame.Rx, 1}, {frame.Tx, 1}, {frame.Kernel, 0}, {frame.Free, 5}} {
+		if got := pool.Count(want.owner); got != want.count {
+			t.Errorf("%v has %d frames, want %d", want.owner, got, want.count)
+		}
+	}
+	pool.Move(received, frame.Rx, frame.Free)
+	pool.Move(lent, frame.Tx, frame.Free)
+	if err := pool.Audit(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestHolders at the bound: a byte names the queue.
+func TestHolders(t *testing.T) {
+	for _, test := range []struct {
+		holders int
+		legal   bool
+	}{{0, true}, {frame.HoldersMax, true}, {frame.HoldersMax + 1, false}} {
+		if _, err := frame.NewPool(frame.Config{Count: 1, SizeBytes: 2048, Holders: test.holders}); (err == nil) != test.legal {
+			t.Errorf("%d holders: %v", test.holders, err)
+		}
+	}
+}
+
 func BenchmarkTakeMove(b *testing.B) {
 	pool, err := frame.NewPool(frame.Config{Count: 64, SizeBytes: 2048})
 	if err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		addr, _ := pool.Take(frame.Tx)
+		addr, _ := pool.Take(frame.Tx, 0)
 		pool.Move(addr, frame.Tx, frame.Kernel)
 		pool.Move(addr, frame.Kernel, frame.Free)
 	}

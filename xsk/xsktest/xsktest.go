@@ -105,9 +105,21 @@ func NewKernel(cfg xsk.Config, start uint32) *Kernel {
 	return k
 }
 
+// Beside returns the kernel of another queue on the same UMEM.
+func (k *Kernel) Beside(start uint32) *Kernel {
+	other := NewKernel(k.cfg, start)
+	other.UMEM = k.UMEM
+	return other
+}
+
 // Queue returns the queue at our end.
-func (k *Kernel) Queue() (*xsk.Queue, error) {
-	return xsk.NewQueue(k.cfg, xsk.Memory{
+func (k *Kernel) Queue() (*xsk.Queue, error) { return xsk.NewQueue(k.cfg, k.memory()) }
+
+// QueueOn returns the queue at our end, on the UMEM of another one.
+func (k *Kernel) QueueOn(u *xsk.UMEM) (*xsk.Queue, error) { return u.NewQueue(k.memory()) }
+
+func (k *Kernel) memory() xsk.Memory {
+	return xsk.Memory{
 		UMEM:       k.UMEM,
 		Fill:       k.Fill.Memory,
 		Completion: k.Completion.Memory,
@@ -118,7 +130,7 @@ func (k *Kernel) Queue() (*xsk.Queue, error) {
 			k.WakeRxCount++
 			return 0
 		},
-	})
+	}
 }
 
 func (k *Kernel) wakeTx() unix.Errno {

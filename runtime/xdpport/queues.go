@@ -1,0 +1,159 @@
+//go:build linux
+
+package xdpport
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stillwater-rpc/stillwater/dispatcher"
+	"github.com/stillwater-rpc/stillwater/wire"
+	"github.com/stillwater-rpc/stillwater/xsk"
+	"github.com/stillwater-rpc/stillwater/xsk/frame"
+)
+
+// queues are the XSKs of a port, which share one UMEM: any of them may bring a packet of any flow, and any may send it.
+type queues struct {
+	open []*xsk.Queue
+	ids  []uint32             // of the interface's queues, beside open
+	poll []unix.PollFd        // beside open, with room for two more
+	next int                  // in open, of the first to be asked by the next receive
+	gone dispatcher.PortStats // what the kernel counted for sockets that are closed
+}
+
+// add takes a queue into service.
+func (s *queues) add(id uint32, q *xsk.Queue) {
+	s.open, s.ids = append(s.open, q), append(s.ids, id)
+	s.rebuild()
+}
+
+// remove takes a queue out of service, and returns nil if it is not in it. What it counted stays in the statistics.
+func (s *queues) remove(id uint32) *xsk.Queue {
+	i := slices.Index(s.ids, id)
+	if i < 0 {
+		return nil
+	}
+	q := s.open[i]
+	count(&s.gone, q)
+	s.open, s.ids = slices.Delete(s.open, i, i+1), slices.Delete(s.ids, i, i+1)
+	s.rebuild()
+	return q
+}
+
+// rebuild makes what follows from the open queues.
+func (s *queues) rebuild() {
+	s.next = 0
+	s.poll = make([]unix.PollFd, len(s.open), len(s.open)+2)
+	for i, q := range s.open {
+		s.poll[i] = unix.PollFd{Fd: int32(q.FD()), Events: unix.POLLIN}
+	}
+}
+
+// receive takes packets off all RX rings, beginning with another queue each time, so that none starves behind a busy one.
+func (s *queues) receive(batch []frame.Desc) (taken int) {
+	n := len(s.open)
+	for i := range n {
+		at := s.next + i
+		if at >= n {
+			at -= n
+		}
+		taken += s.open[at].Receive(batch[taken:])
+	}
+	if s.next++; s.next >= n {
+		s.next = 0
+	}
+	return taken
+}
+
+// to is the queue that packets to a peer leave by: always the same one while it has room, so that they stay in order. It is nil when no
+// queue has room, or there is none.
+func (s *queues) to(peer *wire.Addr) *xsk.Queue {
+	n := len(s.open)
+	if n == 0 {
+		return nil
+	}
+	at := 0
+	if n > 1 {
+		at = int(hash(peer) % uint32(n))
+	}
+	for range n {
+		if q := s.open[at]; q.Room() {
+			return q
+		}
+		if at++; at == n {
+			at = 0
+		}
+	}
+	return nil
+}
+
+// hash spreads peers: multiplicative, of the last bytes of the address and the port.
+func hash(peer *wire.Addr) uint32 {
+	const golden = 0x9e3779b1 // 2^32 divided by the golden ratio
+	h := (binary.BigEndian.Uint32(peer.IP[12:]) ^ binary.BigEndian.Uint32(peer.IP[8:])) * golden
+	return (h^uint32(peer.Port))*golden>>16 ^ h>>24
+}
+
+// kick has the kernel send what is on the TX rings, and returns how many refused.
+func (s *queues) kick() (refused uint64) {
+	for _, q := range s.open {
+		if q.Kick() != nil {
+			refused++
+		}
+	}
+	return refused
+}
+
+func (s *queues) reclaim() {
+	for _, q := range s.open {
+		q.Reclaim()
+	}
+}
+
+// statistics adds what the kernel counts.
+func (s *queues) statistics(to *dispatcher.PortStats) {
+	to.ReceiveDropped += s.gone.ReceiveDropped
+	to.SendDropped += s.gone.SendDropped
+	for _, q := range s.open {
+		count(to, q)
+	}
+}
+
+func count(to *dispatcher.PortStats, q *xsk.Queue) {
+	if kernel, err := q.Statistics(); err == nil {
+		to.ReceiveDropped += kernel.RxDropped + kernel.RxRingFull + kernel.ReceiveInvalid
+		to.SendDropped += kernel.SendDropped
+	}
+}
+
+// mode is copy or zero-copy: those that share a UMEM have the same.
+func (s *queues) mode() string {
+	if len(s.open) == 0 {
+		return "no"
+	}
+	return s.open[0].Mode()
+}
+
+// text names the queues: "queue 0", "queues 0-3", "queues 0,2".
+func (s *queues) text() string {
+	ids := slices.Sorted(slices.Values(s.ids))
+	switch n := len(ids); {
+	case n == 0:
+		return "without a queue"
+	case n == 1:
+		return fmt.Sprintf("queue %d", ids[0])
+	case ids[n-1]-ids[0] == uint32(n-1):
+		return fmt.Sprintf("queues %d-%d", ids[0], ids[n-1])
+	}
+	text := "queues "
+	for i, id := range ids {
+		if i > 0 {
+			text += ","
+		}
+		text += fmt.Sprint(id)
+	}
+	return text
+}
