@@ -123,7 +123,11 @@ func (d *Dispatcher) Receive(now clock.Time) int {
 	n := d.port.Receive(now, d.batch[:])
 	d.server.packetAge = 0
 	if n > 0 {
-		d.server.packetAge = d.waited(d.batch[0].Arrival)
+		oldest := d.batch[0].Arrival
+		for i := range d.batch[1:n] { // a port with several queues has several oldest ones
+			oldest = min(oldest, d.batch[1+i].Arrival)
+		}
+		d.server.packetAge = d.waited(oldest)
 	}
 	for i := range n {
 		d.packet(&d.batch[i])
