@@ -18,29 +18,15 @@ import (
 // queues are the XSKs of a port, which share one UMEM: any of them may bring a packet of any flow, and any may send it.
 type queues struct {
 	open []*xsk.Queue
-	ids  []uint32             // of the interface's queues, beside open
-	poll []unix.PollFd        // beside open, with room for two more
-	next int                  // in open, of the first to be asked by the next receive
-	gone dispatcher.PortStats // what the kernel counted for sockets that are closed
+	ids  []uint32      // of the interface's queues, beside open
+	poll []unix.PollFd // beside open, with room for two more
+	next int           // in open, of the first to be asked by the next receive
 }
 
 // add takes a queue into service.
 func (s *queues) add(id uint32, q *xsk.Queue) {
 	s.open, s.ids = append(s.open, q), append(s.ids, id)
 	s.rebuild()
-}
-
-// remove takes a queue out of service, and returns nil if it is not in it. What it counted stays in the statistics.
-func (s *queues) remove(id uint32) *xsk.Queue {
-	i := slices.Index(s.ids, id)
-	if i < 0 {
-		return nil
-	}
-	q := s.open[i]
-	count(&s.gone, q)
-	s.open, s.ids = slices.Delete(s.open, i, i+1), slices.Delete(s.ids, i, i+1)
-	s.rebuild()
-	return q
 }
 
 // rebuild makes what follows from the open queues.
@@ -115,8 +101,6 @@ func (s *queues) reclaim() {
 
 // statistics adds what the kernel counts.
 func (s *queues) statistics(to *dispatcher.PortStats) {
-	to.ReceiveDropped += s.gone.ReceiveDropped
-	to.SendDropped += s.gone.SendDropped
 	for _, q := range s.open {
 		count(to, q)
 	}
