@@ -63,6 +63,7 @@ type Endpoint struct {
 	starts sync.Once
 	closes sync.Once
 	closed chan struct{}
+	keeper sync.WaitGroup // of who looks after the port's interface
 	err    error
 	life   life
 	shut   bool // no session may be opened any more; only the loop looks at it
@@ -137,7 +138,13 @@ func openPort(cfg EndpointConfig) (dispatcher.Port, string, error) {
 }
 
 // Mode says in words what carries the packets, and why it is not AF_XDP where that was asked for.
-func (e *Endpoint) Mode() string { return e.mode }
+func (e *Endpoint) Mode() string {
+	mode := e.mode
+	if port, ok := e.bare.(*xdpport.Port); ok {
+		_ = e.do(func(*dispatcher.Dispatcher, clock.Time) { mode = port.Mode() }) // closed: what it was when it was opened
+	}
+	return mode
+}
 
 // PortName is "xdp" or "udp".
 func (e *Endpoint) PortName() string { return e.port.Name() }
@@ -168,8 +175,39 @@ func (e *Endpoint) Audit() error {
 	return err
 }
 
-// start makes the loop run, once.
-func (e *Endpoint) start() { e.starts.Do(e.loop.Start) }
+// start makes the loop run, once, and has somebody look after the port's interface.
+func (e *Endpoint) start() {
+	e.starts.Do(func() {
+		e.loop.Start()
+		if port, ok := e.bare.(*xdpport.Port); ok {
+			own := func(f func()) bool {
+				return e.loop.Do(func(*dispatcher.Dispatcher, clock.Time) { f() }) == nil
+			}
+			e.keeper.Go(func() { port.Keep(own, e.closed) })
+		}
+	})
+}
+
+// SetQueues gives the endpoint sockets on another number of the interface's queues, from the first one on, while it serves. What was received is
+// handled; packets of queues that are given up go through an ordinary socket from then on. It waits until that is done. Unless
+// EndpointConfig.Queues says how many, an endpoint takes new queues of its interface by itself.
+func (e *Endpoint) SetQueues(count int) error {
+	port, ok := e.bare.(*xdpport.Port)
+	if !ok {
+		return errors.New("kernel UDP has no queues")
+	}
+	e.start()
+	return port.Resize(count)
+}
+
+// Trouble is what is wrong with the endpoint's interface, in words; "" = nothing. What XDP cannot bring meanwhile goes through an
+// ordinary socket, as far as the interface carries packets at all.
+func (e *Endpoint) Trouble() string {
+	if port, ok := e.bare.(*xdpport.Port); ok {
+		return port.Trouble()
+	}
+	return ""
+}
 
 // do runs f as the dispatcher's owner and waits for it.
 func (e *Endpoint) do(f func(d *dispatcher.Dispatcher, now clock.Time)) error {
@@ -213,6 +251,7 @@ func (e *Endpoint) Close() error {
 			e.shut = true // a session that was opened from here on would have nobody to end its calls
 			d.Close(now)
 		})
+		e.keeper.Wait()
 		e.life.end()
 		e.err = e.loop.Stop(closePatience)
 	})

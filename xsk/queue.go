@@ -121,6 +121,9 @@ func (q *Queue) Submit(d frame.Desc) bool {
 // Room reports whether one more packet may be submitted. Of several queues on a UMEM, one always has room for a frame that was lent.
 func (q *Queue) Room() bool { return q.pool.Held(q.holder, frame.Kernel) < q.txLimit }
 
+// Received returns how many packets wait on the RX ring.
+func (q *Queue) Received() int { return int(q.rx.available(uint32(len(q.rx.shared.Entries)))) }
+
 // Reclaim takes sent frames off the completion ring back to the pool and returns how many.
 func (q *Queue) Reclaim() int {
 	count := 0

@@ -75,22 +75,37 @@ type Bound struct {
 	mode   Mode
 }
 
-// Bind binds a socket to a queue of an interface, in the network namespace of the calling thread. It needs CAP_NET_RAW. A busy queue is
-// retried for up to a second, then the error is [ErrQueueBusy]. On error nothing is left open.
+// Bind registers the UMEM and binds a socket to a queue of an interface, in the network namespace of the calling thread. It needs
+// CAP_NET_RAW. A busy queue is retried for up to a second, then the error is [ErrQueueBusy]. On error nothing is left open.
 //
-// It may be called from any goroutine, also while the UMEM's user works with it, so that nobody polls less while it waits. What it
-// shares the UMEM with must stay open meanwhile; without that, it registers the UMEM anew, and decides between copy and zero-copy:
-// sockets that share one have one mode (net/xdp/xsk_buff_pool.c, xp_assign_dev_shared).
-func (u *UMEM) Bind(ifindex int, queueID uint32, share *Queue) (*Bound, error) {
+// It may be called from any goroutine, also while the UMEM's user works with it, so that nobody polls less while it waits. The UMEM
+// may be registered several times; only those queues share their kernel's books that were bound by Share.
+func (u *UMEM) Bind(ifindex int, queueID uint32) (*Bound, error) {
+	return u.bind(ifindex, queueID, -1, ModeAuto)
+}
+
+// Share binds a socket to another queue of any interface, with the UMEM as the given one registered it. It gets the same mode
+// (net/xdp/xsk_buff_pool.c, xp_assign_dev_shared). As Bind, it may be called from any goroutine, while the given one stays open.
+func (b *Bound) Share(ifindex int, queueID uint32) (*Bound, error) {
+	return b.umem.bind(ifindex, queueID, b.socket.fd, b.mode)
+}
+
+// Share is [Bound.Share] for a socket that a queue uses.
+func (q *Queue) Share(ifindex int, queueID uint32) (*Bound, error) {
+	return q.bind(ifindex, queueID, q.socket.fd, q.mode)
+}
+
+// bind shares the UMEM of a socket, unless that is below zero.
+func (u *UMEM) bind(ifindex int, queueID uint32, share int, mode Mode) (*Bound, error) {
 	cfg := u.cfg
 	cfg.Interface, cfg.QueueID = ifindex, queueID
-	s, memory, err := openSocket(&cfg, u.memory, share != nil)
+	s, memory, err := openSocket(&cfg, u.memory, share >= 0)
 	if err != nil {
 		return nil, fmt.Errorf("xsk: %w", err)
 	}
-	b := &Bound{umem: u, socket: s, memory: memory}
-	if share != nil {
-		b.mode, err = share.mode, s.bindShared(&cfg, share.socket.fd)
+	b := &Bound{umem: u, socket: s, memory: memory, mode: mode}
+	if share >= 0 {
+		err = s.bindShared(&cfg, share)
 	} else {
 		b.mode, err = s.bind(&cfg)
 	}
@@ -99,6 +114,9 @@ func (u *UMEM) Bind(ifindex int, queueID uint32, share *Queue) (*Bound, error) {
 	}
 	return b, nil
 }
+
+// FD returns the socket, for the XDP program's map.
+func (b *Bound) FD() int { return b.socket.fd }
 
 // Close gives up a socket that no queue uses.
 func (b *Bound) Close() error { return b.socket.close() }
@@ -113,12 +131,17 @@ func (u *UMEM) Adopt(b *Bound) (*Queue, error) {
 	return q, nil
 }
 
-// Open is Bind and Adopt: it shares the UMEM with any queue that is open.
-func (u *UMEM) Open(ifindex int, queueID uint32) (*Queue, error) {
+// Open is Bind, or Share with any queue that is open, and Adopt.
+func (u *UMEM) Open(ifindex int, queueID uint32) (q *Queue, err error) {
 	if _, ok := u.vacant(); !ok {
 		return nil, u.errFull()
 	}
-	b, err := u.Bind(ifindex, queueID, u.bound())
+	var b *Bound
+	if other := u.bound(); other != nil {
+		b, err = other.Share(ifindex, queueID)
+	} else {
+		b, err = u.Bind(ifindex, queueID)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/stillwater-rpc/stillwater/hw/nic"
 	"github.com/stillwater-rpc/stillwater/runtime/neighbour"
 	"github.com/stillwater-rpc/stillwater/runtime/udpport"
-	"github.com/stillwater-rpc/stillwater/wire"
 	"github.com/stillwater-rpc/stillwater/xsk"
 )
 
@@ -48,7 +47,7 @@ func Open(cfg Config) (*Port, error) {
 			return nil, fmt.Errorf("%s: %w", cfg.Interface, err)
 		}
 	}
-	p := &Port{}
+	p := &Port{cfg: cfg, space: space{-1}, resize: make(chan resize), kept: make(chan struct{})}
 	if err := p.open(cfg, link); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
@@ -70,6 +69,9 @@ func firstAddress(link netlink.Link) (netip.Addr, error) {
 
 // open takes one step after the other; Close undoes those that were taken.
 func (p *Port) open(cfg Config, link netlink.Link) (err error) {
+	if p.space, err = here(); err != nil {
+		return err
+	}
 	p.device = device{name: cfg.Interface, index: link.Attrs().Index}
 	if p.slow, err = udpport.Open(udpport.Config{Listen: netip.AddrPortFrom(cfg.Address, cfg.Port)}); err != nil {
 		return fmt.Errorf("holding UDP port %d of %v: %w", cfg.Port, cfg.Address, err)
@@ -82,8 +84,12 @@ func (p *Port) open(cfg Config, link netlink.Link) (err error) {
 	if err = p.openQueues(&cfg); err != nil {
 		return errors.Join(err, holder(cfg.Interface, err))
 	}
-	p.payloadMax = min(link.Attrs().MTU+wire.EthernetHeaderBytes, p.umem.PacketSizeMax()) - wire.FrameHeaderBytes
-	return p.attach()
+	p.payloadMax = p.payloadFor(link.Attrs().MTU)
+	if p.program, err = bpf.Load(bpf.Options{PacketSizeMax: p.umem.PacketSizeMax()}); err != nil {
+		return err
+	}
+	p.device.xdp, err = p.attach()
+	return err
 }
 
 // openQueues makes the UMEM and a socket on each queue.
@@ -97,7 +103,8 @@ func (p *Port) openQueues(cfg *Config) error {
 	if err != nil {
 		return err
 	}
-	if p.umem, err = xsk.NewUMEM(memory(len(ids))); err != nil {
+	p.queuesRoom = max(len(ids), min(channels.ReceiveMax()-int(cfg.Queue), max(2*len(ids), manyQueues), QueuesMax))
+	if p.umem, err = xsk.NewUMEM(memory(p.queuesRoom)); err != nil {
 		return err
 	}
 	for _, id := range ids {
@@ -142,22 +149,18 @@ func memory(queues int) xsk.Config {
 	return cfg
 }
 
-// attach loads the program, tells it of sockets and service, and attaches it: from then on packets come.
-func (p *Port) attach() (err error) {
-	if p.program, err = bpf.Load(bpf.Options{PacketSizeMax: p.umem.PacketSizeMax()}); err != nil {
-		return err
-	}
+// attach tells the program of sockets and service, and attaches it: from then on packets come.
+func (p *Port) attach() (mode bpf.Mode, err error) {
 	for i, id := range p.queues.ids {
 		if err = p.program.SetSocket(id, p.queues.open[i].FD()); err != nil {
-			return err
+			return mode, err
 		}
 	}
 	local := p.local.AddrPort()
 	if err = p.program.RegisterService(local.Addr(), local.Port()); err != nil {
-		return err
+		return mode, err
 	}
-	p.device.xdp, err = p.program.Attach(p.device.index, bpf.ModeAuto)
-	return err
+	return p.program.Attach(p.device.index, bpf.ModeAuto)
 }
 
 // holder says who has the program on the interface when its queue is busy: most likely the owner of the queue as well.
@@ -201,5 +204,7 @@ func (p *Port) Close() error {
 		errs = append(errs, p.slow.Close())
 		p.slow = nil
 	}
+	errs = append(errs, p.space.close())
+	p.space.fd = -1
 	return errors.Join(errs...)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -41,6 +42,13 @@ type Port struct {
 	slowAt  clock.Time    // when the kernel's socket is looked at next
 	local   wire.Addr
 	device  device
+	cfg     Config
+	space   space
+	// queuesRoom is how many queues the UMEM was made for.
+	queuesRoom int
+	resize     chan resize
+	kept       chan struct{} // closed when nobody keeps the port
+	trouble    atomic.Pointer[string]
 
 	payloadMax int
 	batch      [batchMax]frame.Desc
@@ -180,7 +188,7 @@ func (p *Port) PayloadMax() int { return p.payloadMax }
 // Name is "xdp".
 func (*Port) Name() string { return "xdp" }
 
-// Mode says how packets travel: interface, queues, native or generic XDP, copy or zero-copy.
+// Mode says how packets travel: interface, queues, native or generic XDP, copy or zero-copy. It is for the port's user.
 func (p *Port) Mode() string {
 	return fmt.Sprintf("AF_XDP on %s %s, %s XDP, %s mode", p.device.name, p.queues.text(), p.device.xdp, p.queues.mode())
 }

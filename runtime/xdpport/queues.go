@@ -20,13 +20,52 @@ type queues struct {
 	open []*xsk.Queue
 	ids  []uint32      // of the interface's queues, beside open
 	poll []unix.PollFd // beside open, with room for two more
-	next int           // in open, of the first to be asked by the next receive
+	// sending are those of open that packets leave by.
+	sending []*xsk.Queue
+	gone    dispatcher.PortStats // what the kernel counted for sockets that are closed
+	next    int                  // in open, of the first to be asked by the next receive
 }
 
 // add takes a queue into service.
 func (s *queues) add(id uint32, q *xsk.Queue) {
-	s.open, s.ids = append(s.open, q), append(s.ids, id)
+	s.open, s.ids, s.sending = append(s.open, q), append(s.ids, id), append(s.sending, q)
 	s.rebuild()
+}
+
+// retire keeps a queue from being sent by; what it brings is taken all the same.
+func (s *queues) retire(id uint32) {
+	if i := slices.Index(s.ids, id); i >= 0 {
+		s.sending = slices.DeleteFunc(s.sending, func(q *xsk.Queue) bool { return q == s.open[i] })
+	}
+}
+
+// drained reports whether nothing is on a queue's rings.
+func (s *queues) drained(id uint32) bool {
+	i := slices.Index(s.ids, id)
+	return i < 0 || s.open[i].Received()+s.open[i].Outstanding() == 0
+}
+
+// remove takes a queue out of service. What it counted stays in the statistics.
+func (s *queues) remove(id uint32) *xsk.Queue {
+	i := slices.Index(s.ids, id)
+	q := s.open[i]
+	count(&s.gone, q)
+	s.retire(id)
+	s.open, s.ids = slices.Delete(s.open, i, i+1), slices.Delete(s.ids, i, i+1)
+	s.rebuild()
+	return q
+}
+
+func (s *queues) has(id uint32) bool { return slices.Contains(s.ids, id) }
+
+// beyond are the queues from a number on.
+func (s *queues) beyond(id uint32) (ids []uint32) {
+	for _, have := range s.ids {
+		if have >= id {
+			ids = append(ids, have)
+		}
+	}
+	return ids
 }
 
 // rebuild makes what follows from the open queues.
@@ -57,7 +96,7 @@ func (s *queues) receive(batch []frame.Desc) (taken int) {
 // to is the queue that packets to a peer leave by: always the same one while it has room, so that they stay in order. It is nil when no
 // queue has room, or there is none.
 func (s *queues) to(peer *wire.Addr) *xsk.Queue {
-	n := len(s.open)
+	n := len(s.sending)
 	if n == 0 {
 		return nil
 	}
@@ -66,7 +105,7 @@ func (s *queues) to(peer *wire.Addr) *xsk.Queue {
 		at = int(hash(peer) % uint32(n))
 	}
 	for range n {
-		if q := s.open[at]; q.Room() {
+		if q := s.sending[at]; q.Room() {
 			return q
 		}
 		if at++; at == n {
@@ -101,6 +140,8 @@ func (s *queues) reclaim() {
 
 // statistics adds what the kernel counts.
 func (s *queues) statistics(to *dispatcher.PortStats) {
+	to.ReceiveDropped += s.gone.ReceiveDropped
+	to.SendDropped += s.gone.SendDropped
 	for _, q := range s.open {
 		count(to, q)
 	}

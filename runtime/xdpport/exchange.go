@@ -1,0 +1,199 @@
+//go:build linux
+
+package xdpport
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/stillwater-rpc/stillwater/bpf"
+	"github.com/stillwater-rpc/stillwater/hw/nic"
+	"github.com/stillwater-rpc/stillwater/runtime/neighbour"
+	"github.com/stillwater-rpc/stillwater/xsk"
+)
+
+const (
+	// drainPatience bounds the wait for the packets on the rings of a queue that is given up. It is far above what they need, and only
+	// a link that is down, which keeps what is to be sent, takes so long.
+	drainPatience = 200 * time.Millisecond
+	drainPause    = time.Millisecond
+)
+
+// drop gives up all that is bound to an interface that is gone: queues, program, neighbours. The UMEM stays, with what the user has of it.
+func (k *keeper) drop() error {
+	p := k.port
+	if len(p.queues.ids) == 0 {
+		return nil
+	}
+	var queues []*xsk.Queue
+	program, hops := p.program, p.hops
+	if !k.own(func() {
+		for len(p.queues.ids) > 0 {
+			queues = append(queues, p.queues.remove(p.queues.ids[0]))
+		}
+	}) {
+		return nil // the port closes it all
+	}
+	var errs []error
+	for _, q := range queues {
+		errs = append(errs, q.Unbind())
+	}
+	errs = append(errs, program.Close(), hops.Close())
+	k.finally(func() {
+		for _, q := range queues {
+			q.Remove()
+		}
+	})
+	return errors.Join(errs...)
+}
+
+// finally runs what must be done even if the port's user has stopped meanwhile. Nobody else touches the port then.
+func (k *keeper) finally(f func()) {
+	if !k.own(f) {
+		f()
+	}
+}
+
+// reopen makes all anew on an interface that has come back, under whatever index.
+func (k *keeper) reopen(link netlink.Link) (err error) {
+	p := k.port
+	index := link.Attrs().Index
+	channels, err := nic.ChannelsOf(p.device.name)
+	if err != nil {
+		return err
+	}
+	ids, err := p.cfg.ids(channels.Receive())
+	if err != nil {
+		return err
+	}
+	ids = ids[:min(len(ids), p.queuesRoom)]
+	hops, err := neighbour.Open(index)
+	if err != nil {
+		return err
+	}
+	bound, err := k.bindAll(index, ids)
+	if err != nil {
+		return errors.Join(err, hops.Close())
+	}
+	program, err := bpf.Load(bpf.Options{PacketSizeMax: p.umem.PacketSizeMax()})
+	if err != nil {
+		return errors.Join(err, hops.Close(), closeAll(bound))
+	}
+	done := k.own(func() {
+		p.program, p.hops, p.hop = program, hops, hops.NewCache()
+		p.device.index, p.device.have = index, channels.Receive()
+		p.payloadMax = p.payloadFor(link.Attrs().MTU)
+		err = p.adopt(ids, bound)
+	})
+	if !done {
+		return errors.Join(hops.Close(), closeAll(bound), program.Close())
+	}
+	mode, attachErr := p.attach()
+	k.own(func() { p.device.xdp = mode })
+	return errors.Join(err, attachErr)
+}
+
+// bindAll binds a socket to each queue; they share one registration of the UMEM.
+func (k *keeper) bindAll(index int, ids []uint32) (bound []*xsk.Bound, err error) {
+	for i, id := range ids {
+		var b *xsk.Bound
+		if i == 0 {
+			b, err = k.port.umem.Bind(index, id)
+		} else {
+			b, err = bound[0].Share(index, id)
+		}
+		if err != nil {
+			return nil, errors.Join(err, closeAll(bound))
+		}
+		bound = append(bound, b)
+	}
+	return bound, nil
+}
+
+func closeAll(bound []*xsk.Bound) error {
+	var errs []error
+	for _, b := range bound {
+		errs = append(errs, b.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// adopt takes sockets into service. What cannot be taken is closed.
+func (p *Port) adopt(ids []uint32, bound []*xsk.Bound) error {
+	for i, b := range bound {
+		q, err := p.umem.Adopt(b)
+		if err != nil {
+			return errors.Join(err, closeAll(bound[i:]))
+		}
+		p.queues.add(ids[i], q)
+	}
+	return nil
+}
+
+// setQueues makes the port serve so many queues, from its first one on.
+func (k *keeper) setQueues(count int) error {
+	p := k.port
+	if count < 1 || count > p.queuesRoom || int(p.cfg.Queue)+count > p.device.have {
+		return fmt.Errorf("%w: %d queues from number %d on: %s has %d, and this port has room for %d",
+			ErrNoQueue, count, p.cfg.Queue, p.device.name, p.device.have, p.queuesRoom)
+	}
+	if len(p.queues.ids) == 0 {
+		return fmt.Errorf("%s is gone", p.device.name)
+	}
+	first := p.queues.open[0]
+	for i := range count {
+		id := p.cfg.Queue + uint32(i)
+		if p.queues.has(id) {
+			continue
+		}
+		b, err := first.Share(p.device.index, id)
+		if err != nil {
+			return err
+		}
+		if !k.own(func() { err = p.adopt([]uint32{id}, []*xsk.Bound{b}) }) {
+			return b.Close()
+		}
+		if err = errors.Join(err, p.program.SetSocket(id, b.FD())); err != nil {
+			return err
+		}
+	}
+	return k.giveUp(p.queues.beyond(p.cfg.Queue + uint32(count)))
+}
+
+// giveUp takes queues out of service: first the program leaves their packets to the kernel, then what is on their rings is handled, then they go.
+func (k *keeper) giveUp(ids []uint32) error {
+	p := k.port
+	var errs []error
+	for _, id := range ids {
+		errs = append(errs, p.program.ClearSocket(id))
+		k.own(func() { p.queues.retire(id) })
+	}
+	for _, id := range ids {
+		k.drain(id)
+		var q *xsk.Queue
+		if !k.own(func() { q = p.queues.remove(id) }) {
+			return nil // the port closes it
+		}
+		errs = append(errs, q.Unbind())
+		k.finally(q.Remove)
+	}
+	return errors.Join(errs...)
+}
+
+// drain waits until a queue's rings are empty, in two looks: a batch of the kernel's may still have been on its way at the first.
+func (k *keeper) drain(id uint32) {
+	empty := 0
+	for until := time.Now().Add(drainPatience); empty < 2 && time.Now().Before(until); time.Sleep(drainPause) {
+		if !k.own(func() {
+			empty++
+			if !k.port.queues.drained(id) {
+				empty = 0
+			}
+		}) {
+			return
+		}
+	}
+}
