@@ -51,6 +51,7 @@ func (e *End) Do(fn func() error) error { return e.Namespace.Do(fn) }
 // Pair is two namespaces joined by a veth pair.
 type Pair struct {
 	A, B *End
+	cfg  PairConfig
 }
 
 // NewPair makes two namespaces and a veth pair between them, each end created directly in its namespace: the host's own is
@@ -63,9 +64,9 @@ func NewPair(cfg PairConfig) (*Pair, error) {
 	cfg.AddressB = cmp.Or(cfg.AddressB, netip.MustParsePrefix("10.77.0.2/24"))
 	pair := &Pair{
 		A: &End{Interface: "veth0", Address: cfg.AddressA},
-		B: &End{Interface: "veth0", Address: cfg.AddressB},
+		B: &End{Interface: "veth0", Address: cfg.AddressB}, cfg: cfg,
 	}
-	if err := pair.build(cfg); err != nil {
+	if err := pair.build(); err != nil {
 		return nil, errors.Join(fmt.Errorf("lab: make a veth pair: %w", err), pair.Close())
 	}
 	return pair, nil
@@ -76,16 +77,7 @@ func (p *Pair) Close() error {
 	var errs []error
 	if p.A.Namespace != nil && p.A.Index != 0 {
 		// Deleting one end deletes both, at once: an open socket would otherwise keep the namespace and its devices.
-		errs = append(errs, p.A.withHandle(func(h *netlink.Handle) error {
-			link, err := h.LinkByIndex(p.A.Index)
-			if err != nil {
-				if _, gone := errors.AsType[netlink.LinkNotFoundError](err); gone {
-					return nil // the test deleted it
-				}
-				return err
-			}
-			return h.LinkDel(link)
-		}))
+		errs = append(errs, p.Cut())
 	}
 	for _, end := range []*End{p.A, p.B} {
 		if end.Namespace != nil {
@@ -96,19 +88,40 @@ func (p *Pair) Close() error {
 	return errors.Join(errs...)
 }
 
-func (p *Pair) build(cfg PairConfig) error {
+// Cut deletes the link, as a driver that is unloaded does.
+func (p *Pair) Cut() error {
+	return p.A.withHandle(func(h *netlink.Handle) error {
+		link, err := h.LinkByIndex(p.A.Index)
+		if _, gone := errors.AsType[netlink.LinkNotFoundError](err); gone {
+			return nil // the test deleted it
+		}
+		if err != nil {
+			return err
+		}
+		return h.LinkDel(link)
+	})
+}
+
+func (p *Pair) build() error {
 	for _, end := range []*End{p.A, p.B} {
 		namespace, err := NewNamespace()
 		if err != nil {
 			return err
 		}
 		end.Namespace = namespace
-		if !cfg.IPv6 {
+		if !p.cfg.IPv6 {
 			if err := end.Do(disableIPv6); err != nil {
 				return err
 			}
 		}
 	}
+	return p.Join()
+}
+
+// Join makes the link, and waits until both ends have their carrier. It may follow a Cut: names and addresses are the same then, indices and Ethernet
+// addresses are not.
+func (p *Pair) Join() error {
+	cfg := p.cfg
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.MTU = p.A.Interface, cfg.MTU
 	attrs.NumRxQueues, attrs.NumTxQueues = cfg.RxQueueCount, cfg.TxQueueCount

@@ -20,6 +20,9 @@ type Channels struct {
 // Receive is the number of receive queues. Their numbers begin at 0.
 func (c *Channels) Receive() int { return int(c.RxCount + c.CombinedNow) }
 
+// Transmit is the number of transmit queues. Their numbers begin at 0.
+func (c *Channels) Transmit() int { return int(c.TxCount + c.CombinedNow) }
+
 // ReceiveMax is how many receive queues the interface can be given.
 func (c *Channels) ReceiveMax() int {
 	return int(max(c.RxMax, c.RxCount) + max(c.CombinedMax, c.CombinedNow))

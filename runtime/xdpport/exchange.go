@@ -65,7 +65,7 @@ func (k *keeper) reopen(link netlink.Link) (err error) {
 	if err != nil {
 		return err
 	}
-	ids, err := p.cfg.ids(channels.Receive())
+	ids, err := p.cfg.ids(channels)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (k *keeper) reopen(link netlink.Link) (err error) {
 	}
 	done := k.own(func() {
 		p.program, p.hops, p.hop = program, hops, hops.NewCache()
-		p.device.index, p.device.have = index, channels.Receive()
+		p.device.index, p.device.have, p.queues.transmit = index, channels.Receive(), channels.Transmit()
 		p.payloadMax = p.payloadFor(link.Attrs().MTU)
 		err = p.adopt(ids, bound)
 	})

@@ -166,10 +166,13 @@ func (k *keeper) grown() error {
 		return err
 	}
 	have := channels.Receive()
-	if have == p.device.have {
+	if have == p.device.have && channels.Transmit() == p.queues.transmit {
 		return nil
 	}
-	k.own(func() { p.device.have = have })
+	k.own(func() {
+		p.device.have = have
+		p.queues.setTransmit(channels.Transmit())
+	})
 	if p.cfg.Queues != 0 || have <= len(p.queues.ids) {
 		return nil
 	}

@@ -98,8 +98,8 @@ func (p *Port) openQueues(cfg *Config) error {
 	if err != nil {
 		return err
 	}
-	p.device.have = channels.Receive()
-	ids, err := cfg.ids(p.device.have)
+	p.device.have, p.queues.transmit = channels.Receive(), channels.Transmit()
+	ids, err := cfg.ids(channels)
 	if err != nil {
 		return err
 	}
@@ -118,14 +118,17 @@ func (p *Port) openQueues(cfg *Config) error {
 }
 
 // ids are the queues that get a socket, of those that the interface has.
-func (c *Config) ids(have int) ([]uint32, error) {
-	count := c.Queues
+func (c *Config) ids(channels nic.Channels) ([]uint32, error) {
+	have, count := channels.Receive(), c.Queues
 	if count == 0 {
 		count = min(have-int(c.Queue), QueuesMax)
 	}
 	switch last := int(c.Queue) + max(count, 1) - 1; {
 	case c.Queues < 0 || c.Queues > QueuesMax:
 		return nil, fmt.Errorf("%w: %d queues: at most %d", ErrNoQueue, c.Queues, QueuesMax)
+	case int(c.Queue) >= channels.Transmit():
+		return nil, fmt.Errorf("%w: queue %d: %s has %d transmit queues, so nothing could be sent by it",
+			ErrNoQueue, c.Queue, c.Interface, channels.Transmit())
 	case last >= have:
 		return nil, fmt.Errorf("%w: queue %d: %s has %d receive queues, from 0 on; `ethtool -L %s` changes how many",
 			ErrNoQueue, last, c.Interface, have, c.Interface)

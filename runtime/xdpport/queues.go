@@ -20,23 +20,31 @@ type queues struct {
 	open []*xsk.Queue
 	ids  []uint32      // of the interface's queues, beside open
 	poll []unix.PollFd // beside open, with room for two more
-	// sending are those of open that packets leave by.
-	sending []*xsk.Queue
-	gone    dispatcher.PortStats // what the kernel counted for sockets that are closed
-	next    int                  // in open, of the first to be asked by the next receive
+	// sending are those of open that packets leave by: a socket on a queue without a transmit queue of that number keeps what it is given
+	// for ever (net/xdp/xsk.c, __xsk_generic_xmit).
+	sending  []*xsk.Queue
+	transmit int                  // the interface's transmit queues
+	retired  []uint32             // will be given up
+	gone     dispatcher.PortStats // what the kernel counted for sockets that are closed
+	next     int                  // in open, of the first to be asked by the next receive
 }
 
 // add takes a queue into service.
 func (s *queues) add(id uint32, q *xsk.Queue) {
-	s.open, s.ids, s.sending = append(s.open, q), append(s.ids, id), append(s.sending, q)
+	s.open, s.ids = append(s.open, q), append(s.ids, id)
 	s.rebuild()
 }
 
 // retire keeps a queue from being sent by; what it brings is taken all the same.
 func (s *queues) retire(id uint32) {
-	if i := slices.Index(s.ids, id); i >= 0 {
-		s.sending = slices.DeleteFunc(s.sending, func(q *xsk.Queue) bool { return q == s.open[i] })
-	}
+	s.retired = append(s.retired, id)
+	s.rebuild()
+}
+
+// setTransmit says how many transmit queues the interface has.
+func (s *queues) setTransmit(count int) {
+	s.transmit = count
+	s.rebuild()
 }
 
 // drained reports whether nothing is on a queue's rings.
@@ -50,7 +58,7 @@ func (s *queues) remove(id uint32) *xsk.Queue {
 	i := slices.Index(s.ids, id)
 	q := s.open[i]
 	count(&s.gone, q)
-	s.retire(id)
+	s.retired = slices.DeleteFunc(s.retired, func(other uint32) bool { return other == id })
 	s.open, s.ids = slices.Delete(s.open, i, i+1), slices.Delete(s.ids, i, i+1)
 	s.rebuild()
 	return q
@@ -72,7 +80,11 @@ func (s *queues) beyond(id uint32) (ids []uint32) {
 func (s *queues) rebuild() {
 	s.next = 0
 	s.poll = make([]unix.PollFd, len(s.open), len(s.open)+2)
+	s.sending = nil
 	for i, q := range s.open {
+		if int(s.ids[i]) < s.transmit && !slices.Contains(s.retired, s.ids[i]) {
+			s.sending = append(s.sending, q)
+		}
 		s.poll[i] = unix.PollFd{Fd: int32(q.FD()), Events: unix.POLLIN}
 	}
 }
