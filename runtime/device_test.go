@@ -10,14 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cilium/ebpf/link"
-	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/stillwater-rpc/stillwater/bench/lab"
 	"github.com/stillwater-rpc/stillwater/bench/lab/labtest"
 	"github.com/stillwater-rpc/stillwater/bpf"
-	"github.com/stillwater-rpc/stillwater/hw/nic"
 	sw "github.com/stillwater-rpc/stillwater/runtime"
 )
 
@@ -93,123 +90,26 @@ func (f *traffic) end(t *testing.T) {
 	}
 }
 
-// setLink changes the interface of an end.
-func setLink(t *testing.T, end *lab.End, change func(netlink.Link) error) {
-	t.Helper()
-	labtest.Must(t, end.Do(func() error {
-		link, err := netlink.LinkByName(end.Interface)
-		if err != nil {
-			return err
-		}
-		return change(link)
-	}))
-}
-
-// setQueues changes the number of receive queues. That of transmit queues must stay at most that of the peer's receive queues.
-func setQueues(t *testing.T, end *lab.End, count uint32) {
-	t.Helper()
-	labtest.Must(t, tryQueues(end, count))
-}
-
-func tryQueues(end *lab.End, count uint32) error {
-	return end.Do(func() error {
-		c, err := nic.ChannelsOf(end.Interface)
-		if err != nil {
-			return err
-		}
-		c.RxCount = count
-		return nic.SetChannels(end.Interface, c)
-	})
-}
-
-// deviceFault is something that happens to the server's interface, and how it ends.
-type deviceFault struct {
-	name    string
-	strike  func(t *testing.T, pair *lab.Pair)
-	trouble string // what the endpoint says of it; "" = nothing that lasts
-	mend    func(t *testing.T, pair *lab.Pair)
-}
-
-var deviceFaults = []deviceFault{
-	{"link down", func(t *testing.T, pair *lab.Pair) { setLink(t, pair.A, netlink.LinkSetDown) }, "veth0 is down",
-		func(t *testing.T, pair *lab.Pair) { setLink(t, pair.A, netlink.LinkSetUp) }},
-	{"peer down", func(t *testing.T, pair *lab.Pair) { setLink(t, pair.B, netlink.LinkSetDown) }, "",
-		func(t *testing.T, pair *lab.Pair) { setLink(t, pair.B, netlink.LinkSetUp) }},
-	{"deleted and made again", func(t *testing.T, pair *lab.Pair) { labtest.Must(t, pair.Cut()) }, "looking for veth0",
-		func(t *testing.T, pair *lab.Pair) { labtest.Must(t, pair.Join()) }},
-	{"moved away and back", moveAway, "looking for veth0", moveBack},
-	{"program detached", detachByForce, "", func(*testing.T, *lab.Pair) {}},
-	{"MTU changed", func(t *testing.T, pair *lab.Pair) {
-		setLink(t, pair.A, func(l netlink.Link) error { return netlink.LinkSetMTU(l, 1000) })
-	}, "", func(t *testing.T, pair *lab.Pair) {
-		setLink(t, pair.A, func(l netlink.Link) error { return netlink.LinkSetMTU(l, 1500) })
-	}},
-}
-
-// refuge is where a moved interface is.
-var refuge *lab.Namespace
-
-func moveAway(t *testing.T, pair *lab.Pair) {
-	t.Helper()
-	var err error
-	if refuge, err = lab.NewNamespace(); err != nil {
-		t.Fatal(err)
-	}
-	setLink(t, pair.A, func(l netlink.Link) error { return netlink.LinkSetNsFd(l, refuge.FD()) })
-}
-
-// moveBack brings the interface back, and gives it what it lost on the way.
-func moveBack(t *testing.T, pair *lab.Pair) {
-	t.Helper()
-	labtest.Must(t, refuge.Do(func() error {
-		l, err := netlink.LinkByName(pair.A.Interface)
-		if err != nil {
-			return err
-		}
-		return netlink.LinkSetNsFd(l, pair.A.Namespace.FD())
-	}))
-	labtest.Must(t, refuge.Close())
-	setLink(t, pair.A, func(l netlink.Link) error {
-		address, err := netlink.ParseAddr(pair.A.Address.String())
-		if err != nil {
-			return err
-		}
-		return errors.Join(netlink.AddrAdd(l, address), netlink.LinkSetUp(l))
-	})
-}
-
-// detachByForce takes the program off as `bpftool link detach` does.
-func detachByForce(t *testing.T, pair *lab.Pair) {
-	t.Helper()
-	labtest.Must(t, pair.A.Do(func() error {
-		status, err := bpf.Inspect(pair.A.Interface)
-		if err != nil {
-			return err
-		}
-		l, err := link.NewFromID(link.ID(status.LinkID))
-		if err != nil {
-			return err
-		}
-		defer l.Close()
-		return l.Detach()
-	}))
+// troubles is what the endpoint says of a fault that lasts.
+var troubles = map[string]string{
+	"link down": "veth0 is down", "deleted and made again": "looking for veth0", "moved away and back": "looking for veth0",
 }
 
 // TestDeviceFaults: whatever happens to the interface, every call has an outcome, and when it is over, calls are answered again and no frame is
 // missing.
 func TestDeviceFaults(t *testing.T) {
-	for _, fault := range deviceFaults {
-		t.Run(fault.name, func(t *testing.T) {
+	for _, fault := range lab.DeviceFaults {
+		t.Run(fault.Name, func(t *testing.T) {
 			pair := labtest.NewPair(t, lab.PairConfig{})
 			srv, cli := start(t, onPair(pair), sw.ServerConfig{SLO: brisk}, map[string]sw.Handler{"echo": echo})
 			f := newTraffic(cli)
 			await(t, "calls are answered", f.whole)
 			for range 2 {
-				fault.strike(t, pair)
-				if fault.trouble != "" {
-					await(t, "the trouble is seen", func() bool { return strings.Contains(srv.Endpoint().Trouble(), fault.trouble) })
+				labtest.Must(t, fault.Strike(pair))
+				if trouble := troubles[fault.Name]; trouble != "" {
+					await(t, "the trouble is seen", func() bool { return strings.Contains(srv.Endpoint().Trouble(), trouble) })
 				}
-				fault.mend(t, pair)
+				labtest.Must(t, fault.Mend(pair))
 				await(t, "the interface is whole", func() bool { return srv.Endpoint().Trouble() == "" && attachedBy(t, pair.A) })
 				f.again()
 				await(t, "calls are answered again", f.whole)
@@ -239,7 +139,7 @@ func TestLongerThanTheMTU(t *testing.T) {
 	if _, err := cli.Call(timeout(t, guard), "echo", long, nil); err != nil {
 		t.Fatal(err)
 	}
-	setLink(t, pair.B, func(l netlink.Link) error { return netlink.LinkSetMTU(l, 1000) })
+	labtest.Must(t, pair.B.SetMTU(1000))
 	await(t, "a long call is refused", func() bool {
 		_, err := cli.Call(timeout(t, 50*time.Millisecond), "echo", long, nil)
 		return errors.Is(err, sw.ErrTooLarge)
@@ -277,22 +177,22 @@ func TestQueuesChange(t *testing.T) {
 // TestQueuesGrow: an endpoint that serves all queues takes those that its interface is given, and the kernel keeps them from being taken away.
 func TestQueuesGrow(t *testing.T) {
 	pair := labtest.NewPair(t, lab.PairConfig{RxQueueCount: 4})
-	setQueues(t, pair.A, 1)
+	labtest.Must(t, pair.A.SetQueues(1))
 	srv, cli := start(t, onPair(pair), sw.ServerConfig{SLO: brisk}, map[string]sw.Handler{"echo": echo})
 	f := newTraffic(cli)
 	await(t, "calls are answered", f.whole)
-	setQueues(t, pair.A, 4)
+	labtest.Must(t, pair.A.SetQueues(4))
 	await(t, "all four queues are served", func() bool {
 		return strings.Contains(srv.Endpoint().Mode(), "queues 0-3") && statsOf(t, srv.Endpoint()).Port.QueuesUnserved == 0
 	})
 	f.again()
 	await(t, "calls are answered", f.whole)
-	if err := tryQueues(pair.A, 1); !errors.Is(err, unix.EINVAL) {
+	if err := pair.A.SetQueues(1); !errors.Is(err, unix.EINVAL) {
 		t.Errorf("taking away queues that are served: %v", err)
 	}
 	labtest.Must(t, srv.Endpoint().SetQueues(1))
 	// The kernel lets go of a closed socket's queue in the background.
-	await(t, "the queues are taken away", func() bool { return tryQueues(pair.A, 1) == nil })
+	await(t, "the queues are taken away", func() bool { return pair.A.SetQueues(1) == nil })
 	f.again()
 	await(t, "calls are answered", f.whole)
 	f.end(t)

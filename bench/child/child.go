@@ -288,7 +288,9 @@ func (c *clientChild) dial(r DialRequest) (any, error) {
 	if err := c.openLog(r.Log); err != nil {
 		return nil, errors.Join(err, issuer.Close(), client.Close())
 	}
-	issuer.SetLog(c.log)
+	if c.log != nil {
+		issuer.SetLog(c.log)
+	}
 	c.client, c.issuer = client, issuer
 	ep := client.Endpoint()
 	return Opened{Address: ep.Addr(), Mode: ep.Mode(), Port: ep.PortName()}, nil

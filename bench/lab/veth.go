@@ -50,8 +50,9 @@ func (e *End) Do(fn func() error) error { return e.Namespace.Do(fn) }
 
 // Pair is two namespaces joined by a veth pair.
 type Pair struct {
-	A, B *End
-	cfg  PairConfig
+	A, B   *End
+	cfg    PairConfig
+	refuge *Namespace // where a moved interface is
 }
 
 // NewPair makes two namespaces and a veth pair between them, each end created directly in its namespace: the host's own is

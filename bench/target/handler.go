@@ -24,7 +24,7 @@ func Register(srv *sw.Server) error {
 
 // RegisterLogged adds the same methods, and writes each execution into a log before anything else is done for it. The
 // request's mark is that of an [Issuer] with a log; a request without room for one has mark 0.
-func RegisterLogged(srv *sw.Server, log *checker.Log, boot uint32) error {
+func RegisterLogged(srv *sw.Server, log Log, boot uint32) error {
 	return register(srv, func(h sw.Handler) sw.Handler {
 		return func(ctx context.Context, req *sw.Request, reply []byte) ([]byte, error) {
 			session, number := req.ID()

@@ -17,9 +17,16 @@ type Issuer struct {
 	client   *sw.Client
 	sessions []*sw.Session
 	method   sw.MethodID
-	log      *checker.Log // of outcomes; nil = none
+	log      Log // of outcomes; nil = none
 
 	free atomic.Pointer[call]
+}
+
+// Log takes note of requests, for a checker apart from the runtime. [checker.Log] is one. Its methods may be called from any goroutine.
+type Log interface {
+	Mark() uint64               // names the next request, from 1 on
+	Ended(checker.Ending)       // an outcome was told
+	Executed(checker.Execution) // a handler began
 }
 
 // call is a runtime call that carries an op. Taken on the generator's goroutine, given back on the endpoint's loop.
@@ -51,7 +58,7 @@ func (i *Issuer) SetMethod(method string) { i.method = sw.MethodOf(method) }
 
 // SetLog makes the issuer mark each request from the next one on, and write its outcome into the log. Payloads must then have
 // at least 16 bytes.
-func (i *Issuer) SetLog(log *checker.Log) { i.log = log }
+func (i *Issuer) SetLog(log Log) { i.log = log }
 
 // Sessions are the sessions that it drives.
 func (i *Issuer) Sessions() []*sw.Session { return i.sessions }
