@@ -120,6 +120,24 @@ func TestDeviceFaults(t *testing.T) {
 	}
 }
 
+// TestMovedAwayForAMoment: it is back under its old index before anybody looks, and nothing but the sockets knows that it was away.
+func TestMovedAwayForAMoment(t *testing.T) {
+	pair := labtest.NewPair(t, lab.PairConfig{})
+	srv, cli := start(t, onPair(pair), sw.ServerConfig{SLO: brisk}, map[string]sw.Handler{"echo": echo})
+	f := newTraffic(cli)
+	await(t, "calls are answered", f.whole)
+	for _, fault := range lab.DeviceFaults {
+		if fault.Name == "moved away and back" {
+			labtest.Must(t, fault.Strike(pair))
+			labtest.Must(t, fault.Mend(pair))
+		}
+	}
+	f.again()
+	await(t, "calls are answered again", f.whole)
+	f.end(t)
+	audit(t, srv.Endpoint(), cli.Endpoint())
+}
+
 // attachedBy reports whether a program is on the end's interface.
 func attachedBy(t *testing.T, end *lab.End) (attached bool) {
 	t.Helper()

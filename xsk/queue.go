@@ -166,7 +166,8 @@ func (q *Queue) Statistics() (Statistics, error) {
 	}, nil
 }
 
-// SocketError returns and clears the socket's pending error: ENETDOWN once, after the interface was deleted.
+// SocketError returns and clears the socket's pending error: ENETDOWN once, after the interface was deleted or moved to another namespace
+// (net/xdp/xsk.c, xsk_notifier). It may be called from any goroutine while the queue is open.
 func (q *Queue) SocketError() error {
 	if q.socket == nil {
 		return nil

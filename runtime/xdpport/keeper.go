@@ -122,7 +122,7 @@ func (p *Port) Trouble() string {
 func (k *keeper) look() error {
 	p := k.port
 	link, err := k.handle.LinkByName(p.device.name)
-	if _, missing := errors.AsType[netlink.LinkNotFoundError](err); missing || err == nil && link.Attrs().Index != p.device.index {
+	if _, missing := errors.AsType[netlink.LinkNotFoundError](err); missing || err == nil && (link.Attrs().Index != p.device.index || k.unbound()) {
 		if err := k.drop(); err != nil {
 			return err
 		}
@@ -138,6 +138,16 @@ func (k *keeper) look() error {
 		return fmt.Errorf("%s is down", p.device.name)
 	}
 	return errors.Join(k.attached(), k.grown())
+}
+
+// unbound reports whether the kernel has unbound a socket, since its interface was away for a moment: it may be back under its old index.
+func (k *keeper) unbound() bool {
+	for _, q := range k.port.queues.open {
+		if q.SocketError() != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // attached attaches the program again if somebody has detached it. While it is not, the kernel's socket gets all packets.
