@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stillwater-rpc/stillwater/bench/lab"
@@ -235,5 +236,32 @@ func TestStatsInText(t *testing.T) {
 	}
 	if last := lines[len(lines)-1]; !strings.HasPrefix(last, "stopped after ") || !strings.Contains(last, "0 rejected") {
 		t.Errorf("last line %q", last)
+	}
+}
+
+// TestStoppedAndContinued stops the server's process: calls end at their deadlines meanwhile, and are answered again when it goes on.
+func TestStoppedAndContinued(t *testing.T) {
+	for _, p := range places(t) {
+		t.Run(p.name, func(t *testing.T) {
+			var s *process
+			labtest.Must(t, p.onServer(func() error {
+				s = startProgram(t, asProgramVariable, append([]string{"serve", "-o", "jsonl", "--slo", "5ms"}, p.server...)...)
+				return nil
+			}))
+			var ready serveReady
+			if err := json.Unmarshal([]byte(next(t, s.lines, `"event":"ready"`)), &ready); err != nil {
+				t.Fatal(err)
+			}
+			call := "call " + ready.Address + " echo hello --timeout 30s"
+			p.run(t, call).check(t, exitOK, "hello")
+			s.signal(t, syscall.SIGSTOP)
+			p.run(t, "call "+ready.Address+" echo hello --timeout 100ms").check(t, exitCheck)
+			s.signal(t, syscall.SIGCONT)
+			p.run(t, call).check(t, exitOK, "hello")
+			s.signal(t, syscall.SIGTERM)
+			if code := s.exitOf(t); code != exitOK {
+				t.Errorf("exit code %d", code)
+			}
+		})
 	}
 }

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -131,10 +133,22 @@ func serve(c *cli, f *serveFlags) (err error) {
 	if err != nil {
 		return err // the loop does not run, so nothing would be answered
 	}
-	if err := c.printReady(ep, f, methods); err != nil {
+	systemd, err := findManager(c.getenv)
+	if err != nil {
 		return err
 	}
-	return f.untilStopped(c, srv, stats)
+	if err := c.printReady(ep, f, methods); err != nil {
+		return errors.Join(err, systemd.close())
+	}
+	stop := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() { systemd.watch(func() error { _, err := srv.Stats(); return err }, stop) })
+	systemd.tell("READY=1\nSTATUS=" + ep.Mode())
+	context.AfterFunc(c.ctx, func() { systemd.tell("STOPPING=1") })
+	err = f.untilStopped(c, srv, stats)
+	close(stop)
+	watching.Wait()
+	return errors.Join(err, systemd.close())
 }
 
 // registerMethods adds the methods of experiments and names them.

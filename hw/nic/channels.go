@@ -40,12 +40,15 @@ func ChannelsOf(name string) (Channels, error) {
 	c := Channels{command: unix.ETHTOOL_GCHANNELS}
 	if err := ethtool(name, unsafe.Pointer(&c)); err != nil {
 		if err == unix.EOPNOTSUPP {
-			return Channels{RxMax: 1, RxCount: 1, TxMax: 1, TxCount: 1}, nil
+			return oneQueue, nil
 		}
 		return Channels{}, fmt.Errorf("nic: read the number of queues of %s: %w", name, err)
 	}
 	return c, nil
 }
+
+// oneQueue is what a driver has that does not say.
+var oneQueue = Channels{RxMax: 1, RxCount: 1, TxMax: 1, TxCount: 1}
 
 // SetChannels gives an interface as many queues (ETHTOOL_SCHANNELS, as `ethtool -L` does). It needs CAP_NET_ADMIN. The kernel refuses, with EINVAL, to
 // take away a queue that a socket is bound to.
@@ -67,10 +70,16 @@ func ethtool(name string, data unsafe.Pointer) error {
 		return err
 	}
 	defer unix.Close(fd)
-	request := ethtoolRequest{data: data}
-	copy(request.name[:], name)
-	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&request))); errno != 0 {
+	if errno := ioctlEthtool(fd, name, data); errno != 0 {
 		return errno
 	}
 	return nil
+}
+
+// ioctlEthtool allocates nothing.
+func ioctlEthtool(fd int, name string, data unsafe.Pointer) unix.Errno {
+	request := ethtoolRequest{data: data}
+	copy(request.name[:], name)
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&request)))
+	return errno
 }

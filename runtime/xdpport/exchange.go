@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/vishvananda/netlink"
-
 	"github.com/stillwater-rpc/stillwater/bpf"
 	"github.com/stillwater-rpc/stillwater/hw/nic"
 	"github.com/stillwater-rpc/stillwater/runtime/neighbour"
@@ -58,14 +56,9 @@ func (k *keeper) finally(f func()) {
 }
 
 // reopen makes all anew on an interface that has come back, under whatever index.
-func (k *keeper) reopen(link netlink.Link) (err error) {
-	p := k.port
-	index := link.Attrs().Index
-	channels, err := nic.ChannelsOf(p.device.name)
-	if err != nil {
-		return err
-	}
-	ids, err := p.cfg.ids(channels)
+func (k *keeper) reopen(now nic.State) (err error) {
+	p, index := k.port, now.Index
+	ids, err := p.cfg.ids(now.Channels)
 	if err != nil {
 		return err
 	}
@@ -84,8 +77,8 @@ func (k *keeper) reopen(link netlink.Link) (err error) {
 	}
 	done := k.own(func() {
 		p.program, p.hops, p.hop = program, hops, hops.NewCache()
-		p.device.index, p.device.have, p.queues.transmit = index, channels.Receive(), channels.Transmit()
-		p.payloadMax = p.payloadFor(link.Attrs().MTU)
+		p.device.index, p.device.have, p.queues.transmit = index, now.Channels.Receive(), now.Channels.Transmit()
+		p.payloadMax = p.payloadFor(now.MTU)
 		err = p.adopt(ids, bound)
 	})
 	if !done {

@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"time"
 
-	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/stillwater-rpc/stillwater/bpf"
@@ -17,8 +15,15 @@ import (
 	"github.com/stillwater-rpc/stillwater/wire"
 )
 
-// keepEvery is how often the keeper looks: whatever happens to the interface is noticed well within a second. One look is four system calls.
-const keepEvery = 250 * time.Millisecond
+const (
+	// keepEvery is how often the keeper looks: whatever happens to the interface is noticed well within a second. A look is a few system
+	// calls, and allocates nothing while all is as it was.
+	keepEvery = 250 * time.Millisecond
+	// searchEvery is how many looks apart it asks for what costs it some garbage: whether the program is attached, and whether the loop runs.
+	searchEvery = 2
+	// hungAfter is how long the loop may take to run what it was given. A handler cannot keep it for so long, unless it keeps the last P.
+	hungAfter = time.Second
+)
 
 // Own runs a function as the port's user and waits for it; false when the user has stopped, and the function did not run.
 type Own func(func()) bool
@@ -27,10 +32,11 @@ type Own func(func()) bool
 // somebody detaches the program. It runs beside the port's user, and does what takes long (binding and closing sockets) by itself, so that the
 // user polls on; only the exchange is the user's.
 type keeper struct {
-	port   *Port
-	own    Own
-	handle *netlink.Handle
-	said   string // the last trouble, which is said once
+	port  *Port
+	own   Own
+	probe *nic.Probe
+	looks int
+	said  string // the last trouble, which is said once
 }
 
 // resize is a request for another number of queues.
@@ -48,14 +54,14 @@ func (p *Port) Keep(own Own, stop <-chan struct{}) {
 	k := &keeper{port: p, own: own}
 	err := p.space.enter()
 	if err == nil {
-		k.handle, err = netlink.NewHandle(unix.NETLINK_ROUTE)
+		k.probe, err = nic.NewProbe(p.device.name)
 	}
 	if err != nil {
 		k.say(fmt.Errorf("it is not watched: %w", err))
 		<-stop
 		return
 	}
-	defer k.handle.Close()
+	defer k.probe.Close()
 	tick := time.NewTicker(keepEvery)
 	defer tick.Stop()
 	for {
@@ -65,8 +71,36 @@ func (p *Port) Keep(own Own, stop <-chan struct{}) {
 		case r := <-p.resize:
 			r.done <- k.setQueues(r.count)
 		case <-tick.C:
-			k.say(k.look())
+			if k.runs(stop) {
+				k.say(k.look())
+			}
 		}
+	}
+}
+
+// runs waits until the loop does something, and says so if that takes long: nothing that XDP brings is served then.
+func (k *keeper) runs(stop <-chan struct{}) bool {
+	if k.looks++; k.looks%searchEvery != 0 {
+		return true
+	}
+	ran := make(chan struct{})
+	go func() {
+		k.own(func() {})
+		close(ran)
+	}()
+	select {
+	case <-ran:
+		return true
+	case <-stop:
+		return false
+	case <-time.After(hungAfter):
+	}
+	k.say(fmt.Errorf("the endpoint's loop has not run for %v: no handler may compute for so long on its last P", hungAfter))
+	select {
+	case <-ran:
+		return true
+	case <-stop:
+		return false
 	}
 }
 
@@ -121,8 +155,8 @@ func (p *Port) Trouble() string {
 // look compares the interface with what the port believes, and mends what is different. The error is what could not be mended.
 func (k *keeper) look() error {
 	p := k.port
-	link, err := k.handle.LinkByName(p.device.name)
-	if _, missing := errors.AsType[netlink.LinkNotFoundError](err); missing || err == nil && (link.Attrs().Index != p.device.index || k.unbound()) {
+	now, err := k.probe.Look()
+	if errors.Is(err, unix.ENODEV) || err == nil && (now.Index != p.device.index || k.unbound()) {
 		if err := k.drop(); err != nil {
 			return err
 		}
@@ -131,13 +165,19 @@ func (k *keeper) look() error {
 		return fmt.Errorf("looking for %s: %w", p.device.name, err)
 	}
 	if len(p.queues.ids) == 0 {
-		return k.reopen(link)
+		return k.reopen(now)
 	}
-	k.resized(link.Attrs().MTU)
-	if link.Attrs().Flags&net.FlagUp == 0 {
+	k.resized(now.MTU)
+	if !now.Up {
 		return fmt.Errorf("%s is down", p.device.name)
 	}
-	return errors.Join(k.attached(), k.grown())
+	if err := k.grown(now.Channels); err != nil {
+		return err
+	}
+	if k.looks%searchEvery == 0 {
+		return k.attached()
+	}
+	return nil
 }
 
 // unbound reports whether the kernel has unbound a socket, since its interface was away for a moment: it may be back under its old index.
@@ -169,12 +209,8 @@ func (k *keeper) attached() error {
 }
 
 // grown looks whether the interface has another number of queues, and serves new ones if it is to serve all.
-func (k *keeper) grown() error {
+func (k *keeper) grown(channels nic.Channels) error {
 	p := k.port
-	channels, err := nic.ChannelsOf(p.device.name)
-	if err != nil {
-		return err
-	}
 	have := channels.Receive()
 	if have == p.device.have && channels.Transmit() == p.queues.transmit {
 		return nil

@@ -3,8 +3,11 @@
 package xdpport_test
 
 import (
+	"errors"
 	"fmt"
 	"net"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -164,5 +167,31 @@ func TestUnservedQueuesGoThroughTheKernel(t *testing.T) {
 	}
 	if got := p.Stats().QueuesUnserved; got != 2 {
 		t.Errorf("%d queues unserved, want 2", got)
+	}
+}
+
+// TestHungLoopIsNoticed: whoever owns the port does nothing, and the keeper says so until it goes on.
+func TestHungLoopIsNoticed(t *testing.T) {
+	pair := labtest.NewPair(t, lab.PairConfig{})
+	p := open(t, pair.A, xdpport.Config{})
+	var loop sync.Mutex
+	stop, ended := make(chan struct{}), make(chan struct{})
+	loop.Lock()
+	go func() {
+		p.Keep(func(f func()) bool {
+			loop.Lock()
+			defer loop.Unlock()
+			f()
+			return true
+		}, stop)
+		close(ended)
+	}()
+	await(t, "the keeper notices", func() bool { return strings.Contains(p.Trouble(), "loop has not run") })
+	loop.Unlock()
+	await(t, "the keeper is content", func() bool { return p.Trouble() == "" })
+	close(stop)
+	<-ended
+	if err := p.Resize(1); !errors.Is(err, xdpport.ErrNotKept) {
+		t.Errorf("resizing what nobody keeps: %v", err)
 	}
 }
