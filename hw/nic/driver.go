@@ -38,11 +38,15 @@ type Rings struct {
 	TxMax uint32 `json:"tx_size_max"`
 }
 
-// ringParam is struct ethtool_ringparam of include/uapi/linux/ethtool.h.
+// ringParam is struct ethtool_ringparam of include/uapi/linux/ethtool.h; mini and jumbo rings, which hardly any driver has, are left out.
 type ringParam struct {
-	command                             uint32
-	rxMax, rxMiniMax, rxJumboMax, txMax uint32
-	rxNow, rxMiniNow, rxJumboNow, txNow uint32
+	command uint32
+	rxMax   uint32
+	_       [2]uint32
+	txMax   uint32
+	rxNow   uint32
+	_       [2]uint32
+	txNow   uint32
 }
 
 // ringsOf asks by ETHTOOL_GRINGPARAM.
@@ -64,16 +68,15 @@ type Coalescing struct {
 	TxFrames   uint32 `json:"tx_frame_count"`
 }
 
-// coalesce is struct ethtool_coalesce of include/uapi/linux/ethtool.h.
+// coalesce is struct ethtool_coalesce of include/uapi/linux/ethtool.h; what holds while an interrupt is served, and at low and high rates, is left out.
 type coalesce struct {
-	command                                      uint32
-	rxUsecs, rxFrames, rxUsecsIRQ, rxFramesIRQ   uint32
-	txUsecs, txFrames, txUsecsIRQ, txFramesIRQ   uint32
-	statsUsecs, adaptiveRx, adaptiveTx           uint32
-	rateLow, rxUsecsLow, rxFramesLow             uint32
-	txUsecsLow, txFramesLow                      uint32
-	rateHigh, rxUsecsHigh, rxFramesHigh          uint32
-	txUsecsHigh, txFramesHigh, rateSampleSeconds uint32
+	command                uint32
+	rxUsecs, rxFrames      uint32
+	_                      [2]uint32
+	txUsecs, txFrames      uint32
+	_                      [3]uint32
+	adaptiveRx, adaptiveTx uint32
+	_                      [11]uint32
 }
 
 // coalescingOf asks by ETHTOOL_GCOALESCE.

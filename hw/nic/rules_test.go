@@ -141,6 +141,27 @@ func TestRuleBytes(t *testing.T) {
 	}
 }
 
+// TestLayouts compares our structures with those of include/uapi/linux/ethtool.h.
+func TestLayouts(t *testing.T) {
+	var r ringParam
+	var c coalesce
+	for name, test := range map[string][2]uintptr{
+		"struct ethtool_ringparam":          {unsafe.Sizeof(r), 36},
+		"tx_pending":                        {unsafe.Offsetof(r.txNow), 32},
+		"rx_pending":                        {unsafe.Offsetof(r.rxNow), 20},
+		"struct ethtool_coalesce":           {unsafe.Sizeof(c), 92},
+		"use_adaptive_rx_coalesce":          {unsafe.Offsetof(c.adaptiveRx), 40},
+		"tx_coalesce_usecs":                 {unsafe.Offsetof(c.txUsecs), 20},
+		"struct ethtool_channels":           {unsafe.Sizeof(Channels{}), 36},
+		"struct ethtool_rx_flow_spec":       {unsafe.Sizeof(flowSpec{}), specSize},
+		"struct ethtool_rxfh without table": {4 * rxfhWords, 24},
+	} {
+		if test[0] != test[1] {
+			t.Errorf("%s: %d, want %d", name, test[0], test[1])
+		}
+	}
+}
+
 // TestExact recognises what compares a destination port and nothing else, whatever stands in the fields that are not compared.
 func TestExact(t *testing.T) {
 	for name, test := range map[string]struct {

@@ -142,6 +142,12 @@ func memory(queues int) xsk.Config {
 	return cfg
 }
 
+// MemoryBytes is how much memory a port of so many queues locks.
+func MemoryBytes(queues int) int64 {
+	cfg := memory(queues).WithDefaults()
+	return int64(cfg.FrameCount) * int64(cfg.FrameSizeBytes)
+}
+
 // attach loads the program, tells it of sockets and service, and attaches it: from then on packets come.
 func (p *Port) attach() (err error) {
 	if p.program, err = bpf.Load(bpf.Options{PacketSizeMax: p.umem.PacketSizeMax()}); err != nil {
