@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/stillwater-rpc/stillwater/hw/nic"
 )
 
 // document is what a person reads instead of the code.
@@ -51,6 +53,9 @@ func TestDocument(t *testing.T) {
 		}{}},
 		schemaDetach:  {detachData{}},
 		schemaVersion: {versionData{}},
+		schemaNIC:     {nic.Status{}},
+		schemaSteer:   {steerData{}},
+		schemaDoctor:  {doctorData{}},
 	} {
 		if !strings.Contains(string(text), "`"+schema+"`") {
 			t.Errorf("schema %s is not described", schema)

@@ -17,6 +17,8 @@ var commands = []func(*cli) *cobra.Command{
 	newCall,
 	newBench,
 	newXDP,
+	newNIC,
+	newDoctor,
 	newVersion,
 	newLab,
 }

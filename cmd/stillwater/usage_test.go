@@ -70,13 +70,41 @@ func TestUsageErrors(t *testing.T) {
 		"bench closed 127.0.0.1 --outstanding 0":                  "at least 1",
 		"bench closed 127.0.0.1 --duration 0":                     "above 0",
 	} {
-		t.Run(line, func(t *testing.T) {
-			r := cliRun(t, strings.Fields(line)...)
-			r.check(t, exitUsage, word, "--help")
-			if r.stdout != "" {
-				t.Errorf("an error on standard output: %s", r.stdout)
-			}
-		})
+		t.Run(line, func(t *testing.T) { checkUsage(t, line, word) })
+	}
+}
+
+// TestUsageErrorsOfHosts are such command lines of what looks at hosts and interfaces.
+func TestUsageErrorsOfHosts(t *testing.T) {
+	for line, word := range map[string]string{
+		"nic":                                  "status, steer",
+		"nic status":                           "accepts 1 arg",
+		"nic status nosuch0":                   "no interface nosuch0",
+		"nic steer lo":                         "--port is needed",
+		"nic steer lo --port 65536":            "invalid argument",
+		"nic steer lo --port 65535 --queues 2": "ports end at 65535",
+		"nic steer lo --port 1 --queues 0":     "at least 1",
+		"nic steer lo --port 1 --queue 4294967295 --queues 2": "no queue has such a number",
+		"nic steer nosuch0 --port 1":                          "no interface nosuch0",
+		"doctor now":                                          "unknown command",
+		"doctor --interface nosuch0":                          "no interface nosuch0",
+		"doctor --root nosuch":                                "proc and sys",
+		"doctor --root testdata":                              "it has no proc",
+		"doctor --root testdata/hosts/old --interface x0":     "there are eth2",
+		"doctor --root testdata/hosts/old --interface ../x":   "there are eth2",
+		"doctor --force":                                      "give --interface",
+		"doctor --force --interface x --root testdata":        "no --root",
+	} {
+		t.Run(line, func(t *testing.T) { checkUsage(t, line, word) })
+	}
+}
+
+func checkUsage(t *testing.T, line, word string) {
+	t.Helper()
+	r := cliRun(t, strings.Fields(line)...)
+	r.check(t, exitUsage, word, "--help")
+	if r.stdout != "" {
+		t.Errorf("an error on standard output: %s", r.stdout)
 	}
 }
 

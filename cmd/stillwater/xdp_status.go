@@ -91,14 +91,7 @@ func statusOf(c *cli, name string) (interfaceStatus, error) {
 	if err != nil {
 		return interfaceStatus{}, err
 	}
-	s := interfaceStatus{Interface: name, Index: found.Index, Attached: found.Attached}
-	if !found.Attached {
-		return s, nil
-	}
-	s.ProgramID, s.Name, s.Mode, s.Ours, s.LinkID = found.ProgramID, found.Name, found.Mode.String(), found.Ours, found.LinkID
-	for _, process := range found.Holders {
-		s.Holders = append(s.Holders, holder(process))
-	}
+	s := asStatus(found)
 	if !s.Ours {
 		return s, nil
 	}
@@ -115,6 +108,19 @@ func statusOf(c *cli, name string) (interfaceStatus, error) {
 		s.Verdicts[v.Reason.String()] = v.Count
 	}
 	return s, nil
+}
+
+// asStatus is what is printed of an interface, but for the counters.
+func asStatus(found *bpf.Status) interfaceStatus {
+	s := interfaceStatus{Interface: found.Interface, Index: found.Index, Attached: found.Attached}
+	if !found.Attached {
+		return s
+	}
+	s.ProgramID, s.Name, s.Mode, s.Ours, s.LinkID = found.ProgramID, found.Name, found.Mode.String(), found.Ours, found.LinkID
+	for _, process := range found.Holders {
+		s.Holders = append(s.Holders, holder(process))
+	}
+	return s
 }
 
 func statusText(all []interfaceStatus) string {

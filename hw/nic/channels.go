@@ -28,17 +28,18 @@ func (c *Channels) ReceiveMax() int {
 	return int(max(c.RxMax, c.RxCount) + max(c.CombinedMax, c.CombinedNow))
 }
 
-// ethtoolRequest is struct ifreq with a pointer in its union.
-type ethtoolRequest struct {
-	name [unix.IFNAMSIZ]byte
-	data unsafe.Pointer
-	_    [16]byte // the union is larger than a pointer
+func (c *Channels) transmit() int { return int(c.TxCount + c.CombinedNow) }
+
+func (c *Channels) transmitMax() int {
+	return int(max(c.TxMax, c.TxCount) + max(c.CombinedMax, c.CombinedNow))
 }
 
 // ChannelsOf asks an interface for its queues (ETHTOOL_GCHANNELS). A driver that does not say, EOPNOTSUPP, has one.
-func ChannelsOf(name string) (Channels, error) {
+func ChannelsOf(name string) (Channels, error) { return channelsBy(ethtool, name) }
+
+func channelsBy(call caller, name string) (Channels, error) {
 	c := Channels{command: unix.ETHTOOL_GCHANNELS}
-	if err := ethtool(name, unsafe.Pointer(&c)); err != nil {
+	if err := call(name, unsafe.Pointer(&c)); err != nil {
 		if err == unix.EOPNOTSUPP {
 			return oneQueue, nil
 		}
@@ -54,32 +55,8 @@ var oneQueue = Channels{RxMax: 1, RxCount: 1, TxMax: 1, TxCount: 1}
 // take away a queue that a socket is bound to.
 func SetChannels(name string, c Channels) error {
 	c.command = unix.ETHTOOL_SCHANNELS
-	if err := ethtool(name, unsafe.Pointer(&c)); err != nil {
+	if err := ask(name, &c); err != nil {
 		return fmt.Errorf("nic: set the number of queues of %s to %d: %w", name, c.Receive(), err)
 	}
 	return nil
-}
-
-// ethtool makes the ioctl; data begins with its command.
-func ethtool(name string, data unsafe.Pointer) error {
-	if len(name) >= unix.IFNAMSIZ {
-		return unix.ENODEV
-	}
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	if errno := ioctlEthtool(fd, name, data); errno != 0 {
-		return errno
-	}
-	return nil
-}
-
-// ioctlEthtool allocates nothing.
-func ioctlEthtool(fd int, name string, data unsafe.Pointer) unix.Errno {
-	request := ethtoolRequest{data: data}
-	copy(request.name[:], name)
-	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&request)))
-	return errno
 }

@@ -152,6 +152,12 @@ func memory(queues int) xsk.Config {
 	return cfg
 }
 
+// MemoryBytes is how much memory a port of so many queues locks.
+func MemoryBytes(queues int) int64 {
+	cfg := memory(queues).WithDefaults()
+	return int64(cfg.FrameCount) * int64(cfg.FrameSizeBytes)
+}
+
 // attach tells the program of sockets and service, and attaches it: from then on packets come.
 func (p *Port) attach() (mode bpf.Mode, err error) {
 	for i, id := range p.queues.ids {
