@@ -16,7 +16,7 @@ import (
 )
 
 // patience bounds the waits of these tests; only a failure reaches it.
-const patience = 30 * time.Second
+const patience = 60 * time.Second
 
 // onFile puts a tap that writes a file on a port.
 func onFile(t *testing.T, cfg Config) (p *port, path string) {
