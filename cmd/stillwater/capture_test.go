@@ -76,7 +76,7 @@ func TestCapture(t *testing.T) {
 			last := s.end(t)
 
 			in, out := packetsIn(t, atServer)
-			if port := last.Port; in != port.Received || in+out < port.Captured || port.CaptureMissed != 0 || in < 2 || out < 2 {
+			if port := last.Port; in < port.Received || in+out < port.Captured || port.CaptureMissed != 0 || in < 2 || out < 2 {
 				t.Errorf("the server's file has %d packets in and %d out, its port counted %+v", in, out, port)
 			}
 			if in, out = packetsIn(t, atCall); in == 0 || out == 0 {

@@ -16,7 +16,7 @@ import (
 const (
 	// drainEvery is how long a packet waits for the writer, unless many come.
 	drainEvery = 10 * time.Millisecond
-	// chunkBytes is what one write carries: it keeps a P that may be the loop's too, for about 10 us, and then others run first.
+	// chunkBytes is what one write carries: it keeps a P, which may be the loop's too, for about 15 us, and then others run first.
 	chunkBytes = 16 << 10
 	// closePatience is how long the reader of a pipe gets to take the rest.
 	closePatience = 2 * time.Second
