@@ -61,4 +61,16 @@ type PortStats struct {
 	PassedOn       uint64 `json:"received_through_kernel_count"` // of the received: passed on by XDP, and taken from the kernel's socket
 	// QueuesUnserved is how many receive queues of the interface have no socket: what arrives there goes through the kernel.
 	QueuesUnserved int `json:"unserved_queues"`
+	// Of a capture, if there is one: packets in its file or on the way there, and those that did not get there.
+	Captured      uint64 `json:"captured_count"`
+	CaptureMissed uint64 `json:"capture_missed_count"`
+}
+
+// SendRefused is how many packets the port's own Send and Kick have dropped so far. It costs nothing if the port has a method of that name; of others
+// it is SendDropped, which they may have to ask the kernel for.
+func SendRefused(p Port) uint64 {
+	if knows, ok := p.(interface{ SendRefused() uint64 }); ok {
+		return knows.SendRefused()
+	}
+	return p.Stats().SendDropped
 }

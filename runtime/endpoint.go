@@ -40,7 +40,7 @@ type EndpointConfig struct {
 	SessionsMax, ConnectionsMax int
 	// NoPacking sends one message a packet. It is there to measure ports; packing never makes a message wait.
 	NoPacking bool
-	// WrapPort puts middleware around the port, such as faults.
+	// WrapPort puts middleware around the port, such as faults, or the tap of runtime/capture.
 	WrapPort func(dispatcher.Port) dispatcher.Port
 }
 

@@ -25,6 +25,7 @@ type endpointFlags struct {
 	sw.EndpointConfig
 	address string
 	cpus    cpuList
+	capture captureFlags
 }
 
 // register adds the flags to a command.
@@ -37,6 +38,7 @@ func (f *endpointFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.RequireXDP, "require-xdp", false, "fail where AF_XDP is not to be had, instead of using kernel UDP")
 	flags.Var((*spin)(&f.Spin), "spin", "poll for this `duration` before blocking when idle; 0 = 50us, -1 or forever = never block")
 	flags.Var(&f.cpus, "cpu", "pin the process to these `CPUs`, like 1 or 0-2,4, and set GOMAXPROCS to their number")
+	f.capture.register(flags)
 }
 
 // config pins the process if that was asked for, and says how to open the endpoint.
@@ -54,6 +56,9 @@ func (f *endpointFlags) config() (sw.EndpointConfig, error) {
 	}
 	if (f.Queue != 0 || f.Queues != 0) && cfg.Interface == "" {
 		return cfg, usageError("--queue and --queues need --interface: kernel UDP has no NIC queues")
+	}
+	if err := f.capture.check(); err != nil {
+		return cfg, err
 	}
 	if len(f.cpus) == 0 {
 		return cfg, nil
@@ -75,6 +80,9 @@ func (c *cli) open(f *endpointFlags) (*sw.Endpoint, error) {
 		if err := checkInterface(cfg.Interface); err != nil {
 			return nil, err // a slip of the pen, which falling back would hide
 		}
+	}
+	if err := c.tap(&f.capture, &cfg); err != nil {
+		return nil, err
 	}
 	ep, err := sw.Open(cfg)
 	if err != nil {

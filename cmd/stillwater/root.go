@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/stillwater-rpc/stillwater/runtime/capture"
 )
 
 // commands are all commands: nouns read, verbs change state. A new one is a line here and a file of its name.
@@ -32,6 +34,7 @@ type cli struct {
 	log      *slog.Logger
 	warnings int
 	started  bool // the command line was understood, so errors from here on are not of usage
+	captured *capture.Tap
 }
 
 // run runs the program and returns its exit code.
@@ -45,6 +48,7 @@ func run(e env) int {
 			err = &codeError{exitUsage, err}
 		}
 	}
+	err = c.endCapture(err)
 	code := exitCode(err)
 	switch code {
 	case exitOK:

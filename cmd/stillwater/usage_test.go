@@ -70,7 +70,7 @@ func TestUsageErrors(t *testing.T) {
 		"bench closed 127.0.0.1 --outstanding 0":                  "at least 1",
 		"bench closed 127.0.0.1 --duration 0":                     "above 0",
 	} {
-		t.Run(line, func(t *testing.T) { checkUsage(t, line, word) })
+		refused(t, line, word)
 	}
 }
 
@@ -95,17 +95,19 @@ func TestUsageErrorsOfHosts(t *testing.T) {
 		"doctor --force":                                      "give --interface",
 		"doctor --force --interface x --root testdata":        "no --root",
 	} {
-		t.Run(line, func(t *testing.T) { checkUsage(t, line, word) })
+		refused(t, line, word)
 	}
 }
 
-func checkUsage(t *testing.T, line, word string) {
-	t.Helper()
-	r := cliRun(t, strings.Fields(line)...)
-	r.check(t, exitUsage, word, "--help")
-	if r.stdout != "" {
-		t.Errorf("an error on standard output: %s", r.stdout)
-	}
+// refused runs a command line that cannot be meant: the error has a word, and says where there is help.
+func refused(t *testing.T, line, word string) {
+	t.Run(line, func(t *testing.T) {
+		r := cliRun(t, strings.Fields(line)...)
+		r.check(t, exitUsage, word, "--help")
+		if r.stdout != "" {
+			t.Errorf("an error on standard output: %s", r.stdout)
+		}
+	})
 }
 
 func TestExitCodes(t *testing.T) {

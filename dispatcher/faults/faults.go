@@ -128,6 +128,9 @@ func (p *Port) Stats() dispatcher.PortStats {
 	return s
 }
 
+// SendRefused is the port's own, with what was lost here: see [dispatcher.SendRefused].
+func (p *Port) SendRefused() uint64 { return dispatcher.SendRefused(p.Port) + p.lostOut }
+
 // Heal ends the faults: from here on packets pass as they are, but for those that are held back already. It may be called from any goroutine.
 func (p *Port) Heal() { p.fair.Store(true) }
 

@@ -155,6 +155,9 @@ func (p *Port) Stats() dispatcher.PortStats {
 	return stats
 }
 
+// SendRefused is how many packets Send and Kick have dropped: see [dispatcher.SendRefused].
+func (p *Port) SendRefused() uint64 { return p.stats.SendDropped }
+
 // Close closes the socket. The port then receives nothing and loses what is sent.
 func (p *Port) Close() error {
 	if p.fd < 0 {

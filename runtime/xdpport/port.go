@@ -206,6 +206,9 @@ func (p *Port) Stats() dispatcher.PortStats {
 	return s
 }
 
+// SendRefused is how many packets Send has dropped: see [dispatcher.SendRefused].
+func (p *Port) SendRefused() uint64 { return p.stats.SendDropped }
+
 // Audit checks that every frame has exactly one owner.
 func (p *Port) Audit() error {
 	if p.umem == nil {
