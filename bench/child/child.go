@@ -175,8 +175,12 @@ func (s *serverChild) serve(r ServeRequest) (any, error) {
 	if err := s.close(); err != nil {
 		return nil, err
 	}
+	port := uint16(serverPort)
+	if !s.place.Namespaced {
+		port = 0 // the host's own loopback, where somebody may have it
+	}
 	srv, err := sw.NewServer(sw.ServerConfig{
-		Endpoint: s.endpoint(serverPort, r.Transport), SLO: r.SLO, Control: r.Control, NoFloor: r.NoFloor,
+		Endpoint: s.endpoint(port, r.Transport), SLO: r.SLO, Control: r.Control, NoFloor: r.NoFloor,
 	})
 	if err != nil {
 		return nil, err
