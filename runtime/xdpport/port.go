@@ -16,7 +16,6 @@ import (
 	"github.com/stillwater-rpc/stillwater/runtime/neighbour"
 	"github.com/stillwater-rpc/stillwater/runtime/udpport"
 	"github.com/stillwater-rpc/stillwater/wire"
-	"github.com/stillwater-rpc/stillwater/xsk"
 	"github.com/stillwater-rpc/stillwater/xsk/frame"
 )
 
@@ -32,7 +31,7 @@ const slowEvery = 100 * time.Microsecond
 // Port is a dispatcher.Port over the XSKs of an interface's queues, which share one UMEM, and the kernel's socket for what the program passes
 // on. It has one user at a time. Once closed, it receives nothing and lends nothing.
 type Port struct {
-	umem    *xsk.UMEM // nil once closed
+	umem    frames // a *xsk.UMEM, unless the sockets are of another implementation; nil once closed
 	queues  queues
 	program *bpf.Program
 	hops    *neighbour.Table
@@ -41,6 +40,7 @@ type Port struct {
 	slowAt  clock.Time    // when the kernel's socket is looked at next
 	local   wire.Addr
 	device  device
+	sockets string // name of the implementation, where it is not package xsk
 
 	payloadMax int
 	batch      [batchMax]frame.Desc
@@ -180,9 +180,13 @@ func (p *Port) PayloadMax() int { return p.payloadMax }
 // Name is "xdp".
 func (*Port) Name() string { return "xdp" }
 
-// Mode says how packets travel: interface, queues, native or generic XDP, copy or zero-copy.
+// Mode says how packets travel: interface, queues, native or generic XDP, copy or zero-copy, and whose sockets if not ours.
 func (p *Port) Mode() string {
-	return fmt.Sprintf("AF_XDP on %s %s, %s XDP, %s mode", p.device.name, p.queues.text(), p.device.xdp, p.queues.mode())
+	text := fmt.Sprintf("AF_XDP on %s %s, %s XDP, %s mode", p.device.name, p.queues.text(), p.device.xdp, p.queues.mode())
+	if p.sockets != "" {
+		text += ", sockets of " + p.sockets
+	}
+	return text
 }
 
 // Stats reads our counters and the kernel's.

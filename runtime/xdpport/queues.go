@@ -11,13 +11,12 @@ import (
 
 	"github.com/stillwater-rpc/stillwater/dispatcher"
 	"github.com/stillwater-rpc/stillwater/wire"
-	"github.com/stillwater-rpc/stillwater/xsk"
 	"github.com/stillwater-rpc/stillwater/xsk/frame"
 )
 
 // queues are the XSKs of a port, which share one UMEM: any of them may bring a packet of any flow, and any may send it.
 type queues struct {
-	open []*xsk.Queue
+	open []rings              // each a *xsk.Queue, unless the sockets are of another implementation
 	ids  []uint32             // of the interface's queues, beside open
 	poll []unix.PollFd        // beside open, with room for two more
 	next int                  // in open, of the first to be asked by the next receive
@@ -25,13 +24,13 @@ type queues struct {
 }
 
 // add takes a queue into service.
-func (s *queues) add(id uint32, q *xsk.Queue) {
+func (s *queues) add(id uint32, q rings) {
 	s.open, s.ids = append(s.open, q), append(s.ids, id)
 	s.rebuild()
 }
 
 // remove takes a queue out of service, and returns nil if it is not in it. What it counted stays in the statistics.
-func (s *queues) remove(id uint32) *xsk.Queue {
+func (s *queues) remove(id uint32) rings {
 	i := slices.Index(s.ids, id)
 	if i < 0 {
 		return nil
@@ -70,7 +69,7 @@ func (s *queues) receive(batch []frame.Desc) (taken int) {
 
 // to is the queue that packets to a peer leave by: always the same one while it has room, so that they stay in order. It is nil when no
 // queue has room, or there is none.
-func (s *queues) to(peer *wire.Addr) *xsk.Queue {
+func (s *queues) to(peer *wire.Addr) rings {
 	n := len(s.open)
 	if n == 0 {
 		return nil
@@ -122,7 +121,7 @@ func (s *queues) statistics(to *dispatcher.PortStats) {
 	}
 }
 
-func count(to *dispatcher.PortStats, q *xsk.Queue) {
+func count(to *dispatcher.PortStats, q rings) {
 	if kernel, err := q.Statistics(); err == nil {
 		to.ReceiveDropped += kernel.RxDropped + kernel.RxRingFull + kernel.ReceiveInvalid
 		to.SendDropped += kernel.SendDropped
