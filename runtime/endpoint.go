@@ -26,6 +26,9 @@ type EndpointConfig struct {
 	Queues int
 	// RequireXDP makes opening fail where AF_XDP is not to be had, instead of falling back to kernel UDP.
 	RequireXDP bool
+	// Sockets has the AF_XDP sockets of another implementation than package xsk's, on one queue. It must be had where it is named: there is
+	// no fallback. Package xsk/asavie is one; whoever does not name it does not link it.
+	Sockets *xdpport.Sockets
 	// Address is the local address. Unset: the interface's first IPv4 address, or all addresses with kernel UDP.
 	Address netip.Addr
 	// Port is the UDP port. 0 = a free one.
@@ -117,11 +120,12 @@ func openPort(cfg EndpointConfig) (dispatcher.Port, string, error) {
 	if cfg.Interface != "" {
 		port, err := xdpport.Open(xdpport.Config{
 			Interface: cfg.Interface, Queue: cfg.Queue, Queues: cfg.Queues, Address: cfg.Address, Port: cfg.Port,
+			Sockets: cfg.Sockets,
 		})
 		if err == nil {
 			return port, port.Mode(), nil
 		}
-		if cfg.RequireXDP {
+		if cfg.RequireXDP || cfg.Sockets != nil {
 			return nil, "", fmt.Errorf("opening AF_XDP on %s: %w", cfg.Interface, err)
 		}
 		fallback = fmt.Sprintf(" (AF_XDP on %s is not to be had: %v)", cfg.Interface, err)

@@ -3,7 +3,6 @@
 package xsk_test
 
 import (
-	"encoding/binary"
 	"errors"
 	"runtime"
 	"slices"
@@ -29,16 +28,16 @@ func BenchmarkOneWay(b *testing.B) {
 		var err error
 		for !stop.Load() && err == nil {
 			for range 32 {
-				if !from.send(b, pair.B, 0, 22) {
+				if !from.Send(b, pair.B, 0, 22) {
 					break
 				}
 				sent.Add(1)
 			}
-			err = from.queue.Kick()
+			err = from.Queue.Kick()
 			runtime.Gosched()
 		}
-		for from.queue.Outstanding() > 0 && err == nil {
-			err = from.queue.Kick()
+		for from.Queue.Outstanding() > 0 && err == nil {
+			err = from.Queue.Kick()
 		}
 		done <- err
 	}()
@@ -46,8 +45,8 @@ func BenchmarkOneWay(b *testing.B) {
 	b.ResetTimer()
 	start, sentBefore := time.Now(), sent.Load()
 	for got, idle := 0, 0; got < b.N; {
-		n := to.queue.Receive(batch)
-		to.queue.Release(batch[:n])
+		n := to.Queue.Receive(batch)
+		to.Queue.Release(batch[:n])
 		got += n
 		if idle++; n > 0 || idle == 64 {
 			idle = 0
@@ -75,19 +74,19 @@ func BenchmarkRoundTrip(b *testing.B) {
 		var err error
 		batch := make([]frame.Desc, 64)
 		for idle := 0; !stop.Load() && err == nil; idle++ {
-			if n := server.queue.Receive(batch); n > 0 {
+			if n := server.Queue.Receive(batch); n > 0 {
 				for _, desc := range batch[:n] {
-					server.send(b, pair.A, binary.BigEndian.Uint64(server.queue.Bytes(desc)[42:]), 22)
+					server.Send(b, pair.A, server.Number(desc), 22)
 				}
-				server.queue.Release(batch[:n])
-				err = server.queue.Kick()
+				server.Queue.Release(batch[:n])
+				err = server.Queue.Kick()
 			}
 			if idle%64 == 0 {
 				runtime.Gosched()
 			}
 		}
-		for deadline := time.Now().Add(patience); server.queue.Outstanding() > 0 && err == nil; {
-			if err = server.queue.Kick(); time.Now().After(deadline) {
+		for deadline := time.Now().Add(patience); server.Queue.Outstanding() > 0 && err == nil; {
+			if err = server.Queue.Kick(); time.Now().After(deadline) {
 				err = errors.New("the kernel keeps frames")
 			}
 		}
@@ -98,13 +97,13 @@ func BenchmarkRoundTrip(b *testing.B) {
 	b.ResetTimer()
 	for i := range b.N {
 		start := time.Now()
-		client.send(b, pair.B, uint64(i), 22)
-		if err := client.queue.Kick(); err != nil {
+		client.Send(b, pair.B, uint64(i), 22)
+		if err := client.Queue.Kick(); err != nil {
 			b.Fatal(err)
 		}
 		for idle := 1; ; idle++ {
-			if n := client.queue.Receive(batch); n > 0 {
-				client.queue.Release(batch[:n])
+			if n := client.Queue.Receive(batch); n > 0 {
+				client.Queue.Release(batch[:n])
 				break
 			}
 			if idle%64 == 0 {
@@ -121,5 +120,5 @@ func BenchmarkRoundTrip(b *testing.B) {
 	slices.Sort(times)
 	b.ReportMetric(float64(times[len(times)/2])/1e3, "p50-us")
 	b.ReportMetric(float64(times[len(times)*99/100])/1e3, "p99-us")
-	client.drain(b)
+	client.Drain(b)
 }

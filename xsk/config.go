@@ -69,8 +69,9 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
-// validate refuses what the kernel would refuse with a bare EINVAL, and what would starve one side of frames.
-func (c *Config) validate() error {
+// Validate refuses what the kernel would refuse with a bare EINVAL, and what would starve one side of frames. The error is [ErrConfig]. It
+// takes a configuration without zeros: see WithDefaults.
+func (c *Config) Validate() error {
 	if c.FrameSizeBytes != chunkSizeMin && c.FrameSizeBytes != chunkSizeMax {
 		return fmt.Errorf("%w: frame size %d: legal are %d and %d", ErrConfig, c.FrameSizeBytes, chunkSizeMin, chunkSizeMax)
 	}

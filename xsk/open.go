@@ -36,7 +36,7 @@ func Open(cfg Config) (*Queue, error) {
 // NewQueue returns a queue on given memory, without a socket: package xsktest plays the kernel at the other end.
 func NewQueue(cfg Config, memory Memory) (*Queue, error) {
 	cfg = cfg.WithDefaults()
-	if err := cfg.validate(); err != nil {
+	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
 	u, err := newUMEM(cfg, memory.UMEM)

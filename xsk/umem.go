@@ -37,7 +37,7 @@ var (
 // NewUMEM maps memory for the queues that the configuration says; Interface and QueueID are not looked at.
 func NewUMEM(cfg Config) (*UMEM, error) {
 	cfg = cfg.WithDefaults()
-	if err := cfg.validate(); err != nil {
+	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
 	size := cfg.FrameCount * cfg.FrameSizeBytes

@@ -33,6 +33,7 @@ func (f *endpointFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Interface, "interface", "", "open AF_XDP sockets on this network `interface`; empty = kernel UDP")
 	flags.Uint32Var(&f.Queue, "queue", 0, "first NIC `queue` that gets an AF_XDP socket")
 	flags.IntVar(&f.Queues, "queues", 0, "`number` of queues from there on; 0 = all, at most 64")
+	flags.Var(implementation{&f.Sockets}, "xsk", "whose AF_XDP sockets: `implementation` is own, or asavie, which serves one queue")
 	flags.StringVar(&f.address, "address", "",
 		"local IPv4 `address`; empty = the interface's first one, or all with kernel UDP")
 	flags.BoolVar(&f.RequireXDP, "require-xdp", false, "fail where AF_XDP is not to be had, instead of using kernel UDP")
@@ -59,6 +60,13 @@ func (f *endpointFlags) config() (sw.EndpointConfig, error) {
 	}
 	if err := f.capture.check(); err != nil {
 		return cfg, err
+	}
+	switch {
+	case cfg.Sockets == nil:
+	case cfg.Interface == "":
+		return cfg, usageError("--xsk asavie needs --interface: kernel UDP has no AF_XDP sockets")
+	case cfg.Queues > 1:
+		return cfg, usageError("--xsk asavie serves one queue: give --queues 1, or --xsk own")
 	}
 	if len(f.cpus) == 0 {
 		return cfg, nil

@@ -52,7 +52,7 @@ type process struct {
 func startProgram(t *testing.T, variable string, args ...string) *process {
 	t.Helper()
 	p := &process{Cmd: exec.Command("/proc/self/exe", args...)}
-	p.Env = append(os.Environ(), variable+"=1")
+	p.Env = append(os.Environ(), variable+"=1", "GORACE=atexit_sleep_ms=0")
 	stdout, err := p.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -30,7 +30,7 @@ func (k *keeper) drop() error {
 	program, hops := p.program, p.hops
 	if !k.own(func() {
 		for len(p.queues.ids) > 0 {
-			queues = append(queues, p.queues.remove(p.queues.ids[0]))
+			queues = append(queues, p.queues.remove(p.queues.ids[0]).(*xsk.Queue))
 		}
 	}) {
 		return nil // the port closes it all
@@ -94,7 +94,7 @@ func (k *keeper) bindAll(index int, ids []uint32) (bound []*xsk.Bound, err error
 	for i, id := range ids {
 		var b *xsk.Bound
 		if i == 0 {
-			b, err = k.port.umem.Bind(index, id)
+			b, err = k.port.own.Bind(index, id)
 		} else {
 			b, err = bound[0].Share(index, id)
 		}
@@ -117,7 +117,7 @@ func closeAll(bound []*xsk.Bound) error {
 // adopt takes sockets into service. What cannot be taken is closed.
 func (p *Port) adopt(ids []uint32, bound []*xsk.Bound) error {
 	for i, b := range bound {
-		q, err := p.umem.Adopt(b)
+		q, err := p.own.Adopt(b)
 		if err != nil {
 			return errors.Join(err, closeAll(bound[i:]))
 		}
@@ -129,6 +129,9 @@ func (p *Port) adopt(ids []uint32, bound []*xsk.Bound) error {
 // setQueues makes the port serve so many queues, from its first one on.
 func (k *keeper) setQueues(count int) error {
 	p := k.port
+	if p.own == nil {
+		return fmt.Errorf("%w: sockets of %s", ErrOneQueue, p.sockets)
+	}
 	if count < 1 || count > p.queuesRoom || int(p.cfg.Queue)+count > p.device.have {
 		return fmt.Errorf("%w: %d queues from number %d on: %s has %d, and this port has room for %d",
 			ErrNoQueue, count, p.cfg.Queue, p.device.name, p.device.have, p.queuesRoom)
@@ -136,7 +139,7 @@ func (k *keeper) setQueues(count int) error {
 	if len(p.queues.ids) == 0 {
 		return fmt.Errorf("%s is gone", p.device.name)
 	}
-	first := p.queues.open[0]
+	first := p.queues.open[0].(*xsk.Queue)
 	for i := range count {
 		id := p.cfg.Queue + uint32(i)
 		if p.queues.has(id) {
@@ -167,7 +170,7 @@ func (k *keeper) giveUp(ids []uint32) error {
 	for _, id := range ids {
 		k.drain(id)
 		var q *xsk.Queue
-		if !k.own(func() { q = p.queues.remove(id) }) {
+		if !k.own(func() { q = p.queues.remove(id).(*xsk.Queue) }) {
 			return nil // the port closes it
 		}
 		errs = append(errs, q.Unbind())

@@ -13,6 +13,7 @@ import (
 	"github.com/stillwater-rpc/stillwater/bpf"
 	"github.com/stillwater-rpc/stillwater/hw/nic"
 	"github.com/stillwater-rpc/stillwater/wire"
+	"github.com/stillwater-rpc/stillwater/xsk"
 )
 
 const (
@@ -157,6 +158,9 @@ func (k *keeper) look() error {
 	p := k.port
 	now, err := k.probe.Look()
 	if errors.Is(err, unix.ENODEV) || err == nil && (now.Index != p.device.index || k.unbound()) {
+		if p.own == nil {
+			return fmt.Errorf("%s was away, and sockets of %s are not opened anew: close the endpoint and open another", p.device.name, p.sockets)
+		}
 		if err := k.drop(); err != nil {
 			return err
 		}
@@ -183,7 +187,7 @@ func (k *keeper) look() error {
 // unbound reports whether the kernel has unbound a socket, since its interface was away for a moment: it may be back under its old index.
 func (k *keeper) unbound() bool {
 	for _, q := range k.port.queues.open {
-		if q.SocketError() != nil {
+		if q, ok := q.(*xsk.Queue); ok && q.SocketError() != nil {
 			return true
 		}
 	}

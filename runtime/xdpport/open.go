@@ -24,6 +24,7 @@ type Config struct {
 	Queues    int        // how many queues from there on; 0 = all, at most QueuesMax
 	Address   netip.Addr // unset = the interface's first IPv4 address
 	Port      uint16     // 0 = a free one
+	Sockets   *Sockets   // another implementation of the sockets, on one queue; nil = package xsk
 }
 
 // QueuesMax is how many queues one port serves: each is looked at in every turn of the loop, and each has 3 MiB of frames or more.
@@ -103,12 +104,17 @@ func (p *Port) openQueues(cfg *Config) error {
 	if err != nil {
 		return err
 	}
+	if cfg.Sockets != nil {
+		return cfg.Sockets.open(p, cfg.Interface, ids)
+	}
 	p.queuesRoom = max(len(ids), min(channels.ReceiveMax()-int(cfg.Queue), max(2*len(ids), manyQueues), QueuesMax))
-	if p.umem, err = xsk.NewUMEM(memory(p.queuesRoom)); err != nil {
+	umem, err := xsk.NewUMEM(memory(p.queuesRoom))
+	if err != nil {
 		return err
 	}
+	p.umem, p.own = umem, umem
 	for _, id := range ids {
-		q, err := p.umem.Open(p.device.index, id)
+		q, err := umem.Open(p.device.index, id)
 		if err != nil {
 			return err
 		}

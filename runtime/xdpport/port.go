@@ -33,7 +33,8 @@ const slowEvery = 100 * time.Microsecond
 // Port is a dispatcher.Port over the XSKs of an interface's queues, which share one UMEM, and the kernel's socket for what the program passes
 // on. It has one user at a time. Once closed, it receives nothing and lends nothing.
 type Port struct {
-	umem    *xsk.UMEM // nil once closed
+	umem    frames    // a *xsk.UMEM, unless the sockets are of another implementation; nil once closed
+	own     *xsk.UMEM // the same, if it is one; only then is anything opened anew
 	queues  queues
 	program *bpf.Program
 	hops    *neighbour.Table
@@ -49,6 +50,7 @@ type Port struct {
 	resize     chan resize
 	kept       chan struct{} // closed when nobody keeps the port
 	trouble    atomic.Pointer[string]
+	sockets    string // name of the implementation, where it is not package xsk
 
 	payloadMax int
 	batch      [batchMax]frame.Desc
@@ -188,9 +190,13 @@ func (p *Port) PayloadMax() int { return p.payloadMax }
 // Name is "xdp".
 func (*Port) Name() string { return "xdp" }
 
-// Mode says how packets travel: interface, queues, native or generic XDP, copy or zero-copy. It is for the port's user.
+// Mode says how packets travel: interface, queues, native or generic XDP, copy or zero-copy, and whose sockets if not ours. It is for the port's user.
 func (p *Port) Mode() string {
-	return fmt.Sprintf("AF_XDP on %s %s, %s XDP, %s mode", p.device.name, p.queues.text(), p.device.xdp, p.queues.mode())
+	text := fmt.Sprintf("AF_XDP on %s %s, %s XDP, %s mode", p.device.name, p.queues.text(), p.device.xdp, p.queues.mode())
+	if p.sockets != "" {
+		text += ", sockets of " + p.sockets
+	}
+	return text
 }
 
 // Stats reads our counters and the kernel's.

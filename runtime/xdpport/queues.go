@@ -17,12 +17,12 @@ import (
 
 // queues are the XSKs of a port, which share one UMEM: any of them may bring a packet of any flow, and any may send it.
 type queues struct {
-	open []*xsk.Queue
+	open []rings       // each a *xsk.Queue, unless the sockets are of another implementation
 	ids  []uint32      // of the interface's queues, beside open
 	poll []unix.PollFd // beside open, with room for two more
 	// sending are those of open that packets leave by: a socket on a queue without a transmit queue of that number keeps what it is given
 	// for ever (net/xdp/xsk.c, __xsk_generic_xmit).
-	sending  []*xsk.Queue
+	sending  []rings
 	transmit int                  // the interface's transmit queues
 	retired  []uint32             // will be given up
 	gone     dispatcher.PortStats // what the kernel counted for sockets that are closed
@@ -30,7 +30,7 @@ type queues struct {
 }
 
 // add takes a queue into service.
-func (s *queues) add(id uint32, q *xsk.Queue) {
+func (s *queues) add(id uint32, q rings) {
 	s.open, s.ids = append(s.open, q), append(s.ids, id)
 	s.rebuild()
 }
@@ -50,11 +50,15 @@ func (s *queues) setTransmit(count int) {
 // drained reports whether nothing is on a queue's rings.
 func (s *queues) drained(id uint32) bool {
 	i := slices.Index(s.ids, id)
-	return i < 0 || s.open[i].Received()+s.open[i].Outstanding() == 0
+	if i < 0 {
+		return true
+	}
+	q, ok := s.open[i].(*xsk.Queue)
+	return !ok || q.Received()+q.Outstanding() == 0
 }
 
 // remove takes a queue out of service. What it counted stays in the statistics.
-func (s *queues) remove(id uint32) *xsk.Queue {
+func (s *queues) remove(id uint32) rings {
 	i := slices.Index(s.ids, id)
 	q := s.open[i]
 	count(&s.gone, q)
@@ -107,7 +111,7 @@ func (s *queues) receive(batch []frame.Desc) (taken int) {
 
 // to is the queue that packets to a peer leave by: always the same one while it has room, so that they stay in order. It is nil when no
 // queue has room, or there is none.
-func (s *queues) to(peer *wire.Addr) *xsk.Queue {
+func (s *queues) to(peer *wire.Addr) rings {
 	n := len(s.sending)
 	if n == 0 {
 		return nil
@@ -159,7 +163,7 @@ func (s *queues) statistics(to *dispatcher.PortStats) {
 	}
 }
 
-func count(to *dispatcher.PortStats, q *xsk.Queue) {
+func count(to *dispatcher.PortStats, q rings) {
 	if kernel, err := q.Statistics(); err == nil {
 		to.ReceiveDropped += kernel.RxDropped + kernel.RxRingFull + kernel.ReceiveInvalid
 		to.SendDropped += kernel.SendDropped

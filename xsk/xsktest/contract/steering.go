@@ -1,6 +1,6 @@
 //go:build linux
 
-package xsk_test
+package contract
 
 import (
 	"errors"
@@ -10,17 +10,17 @@ import (
 	"github.com/cilium/ebpf/link"
 )
 
-// steering is a program of the tests' own, since xsk and bpf know nothing of each other: UDP to testPort gets its arrival time
+// Steering is a program of the tests' own, since xsk and bpf know nothing of each other: UDP to [Port] gets its arrival time
 // as metadata and goes to the socket of its queue, everything else to the kernel.
-type steering struct {
+type Steering struct {
 	xsks       *ebpf.Map
 	program    *ebpf.Program
 	attachment link.Link
 }
 
-// newSteering attaches the program natively; on error nothing is left.
-func newSteering(ifindex int) (_ *steering, err error) {
-	s := &steering{}
+// NewSteering attaches the program natively; on error nothing is left.
+func NewSteering(ifindex int) (_ *Steering, err error) {
+	s := &Steering{}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
@@ -55,7 +55,7 @@ func steerInstructions(xsks int) asm.Instructions {
 		asm.JNE.Imm(asm.R5, 17, "pass"),
 		asm.LoadMem(asm.R5, asm.R2, 36, asm.Half), // destination port
 		asm.HostTo(asm.BE, asm.R5, asm.Half),
-		asm.JNE.Imm(asm.R5, testPort, "pass"),
+		asm.JNE.Imm(asm.R5, Port, "pass"),
 
 		asm.LoadMapPtr(asm.R1, xsks),
 		asm.LoadMem(asm.R2, asm.R6, 16, asm.Word),
@@ -83,10 +83,10 @@ func steerInstructions(xsks int) asm.Instructions {
 }
 
 // SetSocket registers the socket of a queue.
-func (s *steering) SetSocket(queue uint32, fd int) error { return s.xsks.Put(queue, uint32(fd)) }
+func (s *Steering) SetSocket(queue uint32, fd int) error { return s.xsks.Put(queue, uint32(fd)) }
 
 // Close detaches the program and frees it.
-func (s *steering) Close() error {
+func (s *Steering) Close() error {
 	var errs []error
 	if s.attachment != nil {
 		errs = append(errs, s.attachment.Close())

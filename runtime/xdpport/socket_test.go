@@ -1,0 +1,65 @@
+//go:build linux
+
+package xdpport_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stillwater-rpc/stillwater/bench/lab"
+	"github.com/stillwater-rpc/stillwater/bench/lab/labtest"
+	"github.com/stillwater-rpc/stillwater/runtime/xdpport"
+	"github.com/stillwater-rpc/stillwater/xsk"
+	"github.com/stillwater-rpc/stillwater/xsk/xsktest/contract"
+)
+
+// All that a port asks of a socket is in the contract that implementations are held to.
+var _ xdpport.Socket = contract.Queue(nil)
+
+// standIn opens package xsk's queues as if they were another implementation's.
+var standIn = &xdpport.Sockets{Name: "stand-in", Open: func(cfg xsk.Config) (xdpport.Socket, error) {
+	cfg.Checked = true
+	q, err := xsk.Open(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return q, nil
+}}
+
+// TestOtherSockets has a port on sockets of another implementation talk with one on ours, and says so.
+func TestOtherSockets(t *testing.T) {
+	pair := labtest.NewPair(t, lab.PairConfig{})
+	a, b := open(t, pair.A, xdpport.Config{Sockets: standIn}), open(t, pair.B, xdpport.Config{})
+	if !strings.HasSuffix(a.Mode(), "copy mode, sockets of stand-in") || strings.Contains(b.Mode(), "sockets of") {
+		t.Errorf("modes %q and %q", a.Mode(), b.Mode())
+	}
+	expect(t, a, b, []byte("one way"))
+	expect(t, b, a, []byte("and the other"))
+}
+
+// TestOtherSocketsHaveOneQueue asks for more, by name and by default. Nothing stays open or attached.
+func TestOtherSocketsHaveOneQueue(t *testing.T) {
+	pair := labtest.NewPair(t, lab.PairConfig{RxQueueCount: 2, TxQueueCount: 2})
+	fds := descriptors(t)
+	for _, queues := range []int{0, 2} {
+		_, err := tryOpen(pair.A, xdpport.Config{Sockets: standIn, Queues: queues})
+		if !errors.Is(err, xdpport.ErrOneQueue) || !strings.Contains(err.Error(), "stand-in") {
+			t.Errorf("%d queues: %v", queues, err)
+		}
+	}
+	broken := errors.New("no luck")
+	failing := &xdpport.Sockets{Open: func(xsk.Config) (xdpport.Socket, error) { return nil, broken }}
+	if _, err := tryOpen(pair.A, xdpport.Config{Sockets: failing, Queues: 1}); !errors.Is(err, broken) {
+		t.Errorf("a socket that cannot be opened: %v", err)
+	}
+	if inspect(t, pair.A).Attached || descriptors(t) != fds {
+		t.Errorf("attached: %v; %d descriptors, then %d", inspect(t, pair.A).Attached, fds, descriptors(t))
+	}
+	for queue := range uint32(2) {
+		p := open(t, pair.A, xdpport.Config{Sockets: standIn, Queue: queue, Queues: 1})
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
