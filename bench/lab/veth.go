@@ -188,7 +188,8 @@ func addAddress(h *netlink.Handle, link netlink.Link, address netip.Prefix) erro
 	return nil
 }
 
-// waitUp waits until the link is operationally up: before that, transmission fails with ENETDOWN or is lost.
+// waitUp waits until the link is operationally up: before that, transmission fails with ENETDOWN or is lost. With IPv6 it has a
+// link-local address then, which the kernel makes a moment later.
 func (e *End) waitUp() error {
 	return e.withHandle(func(h *netlink.Handle) error {
 		for deadline := time.Now().Add(linkUpTimeout); ; time.Sleep(time.Millisecond) {
@@ -196,14 +197,29 @@ func (e *End) waitUp() error {
 			if err != nil {
 				return err
 			}
-			if link.Attrs().OperState == netlink.OperUp {
-				return nil
+			usable, err := e.usable(h, link)
+			if err != nil || usable {
+				return err
 			}
 			if time.Now().After(deadline) {
-				return fmt.Errorf("%s is %v after %v", e.Interface, link.Attrs().OperState, linkUpTimeout)
+				return fmt.Errorf("%s is %v after %v, or has no link-local address yet", e.Interface, link.Attrs().OperState, linkUpTimeout)
 			}
 		}
 	})
+}
+
+// usable reports whether waitUp's wait is over.
+func (e *End) usable(h *netlink.Handle, link netlink.Link) (bool, error) {
+	if link.Attrs().OperState != netlink.OperUp || !e.Address6.IsValid() {
+		return link.Attrs().OperState == netlink.OperUp, nil
+	}
+	addrs, err := h.AddrList(link, netlink.FAMILY_V6)
+	for _, a := range addrs {
+		if a.IP.IsLinkLocalUnicast() && a.Flags&unix.IFA_F_TENTATIVE == 0 {
+			return true, nil
+		}
+	}
+	return false, err
 }
 
 // setIPv6 works on the namespace of the calling thread, as all of /proc/sys/net does. Nobody there looks for routers, and no address waits

@@ -63,7 +63,7 @@ func cut(count, size int) [][]byte {
 }
 
 // Receive takes what the socket holds, up to len(batch) or 64 datagrams, in one system call. Datagrams longer than
-// PayloadMax are dropped and counted.
+// Config.PayloadMax says are dropped and counted.
 func (p *Port) Receive(now clock.Time, batch []dispatcher.Datagram) int {
 	in := &p.in
 	room := min(len(batch), receiveBatch)

@@ -19,10 +19,13 @@ import (
 type queues struct {
 	open []*xsk.Queue
 	ids  []uint32             // of the interface's queues, beside open
-	poll []unix.PollFd        // beside open, with room for two more
+	poll []unix.PollFd        // beside open, with room for polledBeside more
 	next int                  // in open, of the first to be asked by the next receive
 	gone dispatcher.PortStats // what the kernel counted for sockets that are closed
 }
+
+// polledBeside the queues are the kernel's sockets, one of a family, and the eventfd that wakes.
+const polledBeside = 3
 
 // add takes a queue into service.
 func (s *queues) add(id uint32, q *xsk.Queue) {
@@ -46,7 +49,7 @@ func (s *queues) remove(id uint32) *xsk.Queue {
 // rebuild makes what follows from the open queues.
 func (s *queues) rebuild() {
 	s.next = 0
-	s.poll = make([]unix.PollFd, len(s.open), len(s.open)+2)
+	s.poll = make([]unix.PollFd, len(s.open), len(s.open)+polledBeside)
 	for i, q := range s.open {
 		s.poll[i] = unix.PollFd{Fd: int32(q.FD()), Events: unix.POLLIN}
 	}
