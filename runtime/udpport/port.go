@@ -57,6 +57,7 @@ type Port struct {
 	local      wire.Addr
 	payloadMax int
 	stamps     bool
+	homes      *homes     // nil unless the address is a wildcard
 	emptyAt    clock.Time // when the socket was last known to hold nothing
 
 	in    receiver
@@ -115,6 +116,11 @@ func (p *Port) configure(cfg Config) error {
 	if p.stamps {
 		if err := unix.SetsockoptInt(p.fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1); err != nil {
 			return fmt.Errorf("ask for arrival stamps: %w", err)
+		}
+	}
+	if cfg.Listen.Addr().IsUnspecified() {
+		if err := p.askForHomes(); err != nil {
+			return fmt.Errorf("ask for destinations: %w", err)
 		}
 	}
 	if err := p.forbidFragments(); err != nil {
