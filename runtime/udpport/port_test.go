@@ -371,28 +371,6 @@ func TestOpenErrors(t *testing.T) {
 	}
 }
 
-// TestPayloadMaxByFamily: what an Ethernet link of 1500 bytes carries, each way. A port for both families receives what IPv4 carries, and
-// sends what IPv6 does.
-func TestPayloadMaxByFamily(t *testing.T) {
-	four := open(t, udpport.Config{})
-	both := open(t, udpport.Config{Listen: netip.MustParseAddrPort("[::]:0")})
-	if four.PayloadMax() != 1472 || both.PayloadMax() != 1452 {
-		t.Fatalf("%d over IPv4, %d over both", four.PayloadMax(), both.PayloadMax())
-	}
-	to := wire.AddrFrom(netip.AddrPortFrom(loopback.Addr(), both.LocalAddr().Port))
-	send(t, four, to, make([]byte, 1472))
-	four.Kick()
-	d := receive(t, both, 1)[0]
-	if len(d.Payload) != 1472 || d.From != four.LocalAddr() {
-		t.Fatalf("%d bytes from %v", len(d.Payload), d.From)
-	}
-	send(t, both, d.From, make([]byte, 1452))
-	both.Kick()
-	if got := receive(t, four, 1)[0]; len(got.Payload) != 1452 || got.From != to {
-		t.Errorf("%d bytes from %v", len(got.Payload), got.From)
-	}
-}
-
 // TestInterop talks to the standard library.
 func TestInterop(t *testing.T) {
 	p := open(t, udpport.Config{})
