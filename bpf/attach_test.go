@@ -309,7 +309,15 @@ func TestServiceAddresses(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for _, addr := range []string{"0.0.0.0", "224.0.0.1", "fe80::1", "::"} {
+	for _, addr := range []string{"2001:db8::1", "fe80::1", "fe80::1%lo"} {
+		if err := program.RegisterService(netip.MustParseAddr(addr), 9); err != nil {
+			t.Errorf("%s: %v", addr, err)
+		}
+		if err := program.UnregisterService(netip.MustParseAddr(addr).WithZone(""), 9); err != nil {
+			t.Errorf("%s: %v", addr, err)
+		}
+	}
+	for _, addr := range []string{"0.0.0.0", "224.0.0.1", "::", "ff02::1"} {
 		if err := program.RegisterService(netip.MustParseAddr(addr), 9); !errors.Is(err, bpf.ErrAddress) {
 			t.Errorf("%s: %v", addr, err)
 		}

@@ -30,8 +30,8 @@ var (
 	ErrAttached = errors.New("bpf: program is attached already")
 	// ErrNotAttached means that no program is attached where one was expected.
 	ErrNotAttached = errors.New("bpf: no program is attached")
-	// ErrAddress means an address that cannot be steered: only unicast IPv4 can, so far.
-	ErrAddress = errors.New("bpf: address cannot be steered (unicast IPv4 only)")
+	// ErrAddress means an address that cannot be steered: only unicast can, IPv4 or IPv6.
+	ErrAddress = errors.New("bpf: address cannot be steered (unicast only)")
 )
 
 // Options sizes a [Program]; the zero value is good for one interface of up to 256 queues.
@@ -164,7 +164,7 @@ func (p *Program) Detach() error {
 	return err
 }
 
-// RegisterService makes UDP datagrams for addr and port ours. Registering twice is no error.
+// RegisterService makes UDP datagrams for addr and port ours. A zone is not looked at. Registering twice is no error.
 func (p *Program) RegisterService(addr netip.Addr, port uint16) error {
 	key, err := serviceKey(addr, port)
 	if err != nil {
@@ -193,7 +193,7 @@ func (p *Program) UnregisterService(addr netip.Addr, port uint16) error {
 
 func serviceKey(addr netip.Addr, port uint16) (steerServiceKey, error) {
 	addr = addr.Unmap()
-	if !addr.Is4() || addr.IsUnspecified() || addr.IsMulticast() || port == 0 {
+	if !addr.IsValid() || addr.IsUnspecified() || addr.IsMulticast() || port == 0 {
 		return steerServiceKey{}, fmt.Errorf("%w: %v port %d", ErrAddress, addr, port)
 	}
 	return steerServiceKey{

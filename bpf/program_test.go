@@ -16,10 +16,11 @@ import (
 
 var (
 	testService = netip.MustParseAddr("10.77.0.2")
+	testIPv6    = netip.MustParseAddr("fd77::2")
 	testPort    = uint16(4711)
 )
 
-// loadTest loads a program with the test service registered and, if asked, an (unbound) socket on queue 0.
+// loadTest loads a program with the test service registered at both its addresses and, if asked, an (unbound) socket on queue 0.
 func loadTest(t testing.TB, socket bool) *Program {
 	t.Helper()
 	program, err := Load(Options{})
@@ -29,8 +30,10 @@ func loadTest(t testing.TB, socket bool) *Program {
 			t.Error(err)
 		}
 	})
-	if err := program.RegisterService(testService, testPort); err != nil {
-		t.Fatal(err)
+	for _, addr := range []netip.Addr{testService, testIPv6} {
+		if err := program.RegisterService(addr, testPort); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if socket {
 		fd, err := unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
@@ -54,12 +57,35 @@ func packet(payload int, mutations ...func([]byte) []byte) []byte {
 	binary.BigEndian.PutUint16(ip[2:], uint16(28+payload))
 	copy(ip[12:], []byte{10, 77, 0, 1})
 	copy(ip[16:], testService.AsSlice())
+	fillUDP(udp)
+	return mutated(p, mutations)
+}
+
+// packetIPv6 is the same over IPv6.
+func packetIPv6(payload int, mutations ...func([]byte) []byte) []byte {
+	p := make([]byte, 62+payload)
+	copy(p, []byte{2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x86, 0xdd})
+	ip, udp := p[14:], p[54:]
+	ip[0], ip[6], ip[7] = 0x60, unix.IPPROTO_UDP, 64
+	binary.BigEndian.PutUint16(ip[4:], uint16(8+payload))
+	copy(ip[8:], []byte{0xfd, 0x77})
+	ip[23] = 1
+	copy(ip[24:], testIPv6.AsSlice())
+	fillUDP(udp)
+	return mutated(p, mutations)
+}
+
+// fillUDP makes a datagram to the test's port, without a checksum: the program does not look at it.
+func fillUDP(udp []byte) {
 	binary.BigEndian.PutUint16(udp, 1234)
 	binary.BigEndian.PutUint16(udp[2:], testPort)
-	binary.BigEndian.PutUint16(udp[4:], uint16(8+payload))
-	for i := range p[42:] {
-		p[42+i] = byte(i)
+	binary.BigEndian.PutUint16(udp[4:], uint16(len(udp)))
+	for i := range udp[8:] {
+		udp[8+i] = byte(i)
 	}
+}
+
+func mutated(p []byte, mutations []func([]byte) []byte) []byte {
 	for _, mutate := range mutations {
 		p = mutate(p)
 	}

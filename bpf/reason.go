@@ -12,7 +12,7 @@ const (
 	ReasonRedirected          = Reason(steerReasonREASON_REDIRECTED)           // to the socket, stamped
 	ReasonRedirectedUnstamped = Reason(steerReasonREASON_REDIRECTED_UNSTAMPED) // to the socket, but the driver has no metadata
 	ReasonNotIP               = Reason(steerReasonREASON_NOT_IP)               // ARP and other EtherTypes
-	ReasonIPv6                = Reason(steerReasonREASON_IPV6)                 // not steered yet
+	ReasonIPv6                = Reason(steerReasonREASON_IPV6)                 // IPv6 to an IPv4-mapped address
 	ReasonVLAN                = Reason(steerReasonREASON_VLAN)                 // tagged once or more
 	ReasonShort               = Reason(steerReasonREASON_SHORT)                // ends inside a header
 	ReasonBadVersion          = Reason(steerReasonREASON_BAD_VERSION)          // EtherType and IP version disagree
@@ -23,6 +23,8 @@ const (
 	ReasonNoService           = Reason(steerReasonREASON_NO_SERVICE)           // UDP, for somebody else
 	ReasonTooLong             = Reason(steerReasonREASON_TOO_LONG)             // ours, but no frame holds it
 	ReasonNoSocket            = Reason(steerReasonREASON_NO_SOCKET)            // ours, but no socket on its queue
+	ReasonExtension           = Reason(steerReasonREASON_EXTENSION)            // an extension header behind the IPv6 header
+	ReasonJumbogram           = Reason(steerReasonREASON_JUMBOGRAM)            // an IPv6 packet of more than 65,575 bytes
 
 	reasonCount = int(steerReasonREASON_COUNT)
 )
@@ -42,6 +44,8 @@ var reasonNames = [reasonCount]string{
 	ReasonNoService:           "no_service",
 	ReasonTooLong:             "too_long",
 	ReasonNoSocket:            "no_socket",
+	ReasonExtension:           "extension_header",
+	ReasonJumbogram:           "jumbogram",
 }
 
 // String returns the reason in the spelling of metric labels.

@@ -5,9 +5,9 @@
 /*
  * The steering program: which packets of a NIC queue go to the XSK bound to that queue, and why the others do not.
  *
- * A packet is ours when protocol, destination address and destination port are all in the map `services`. Everything else is
- * XDP_PASS, and so is ours when no XSK is there, so that the host's own traffic and a dead owner's packets reach the
- * kernel. No byte of a packet is ever changed. Integers are read byte by byte: packets have no alignment, and both
+ * A packet is ours when protocol, destination address and destination port are all in the map `services`, and its UDP header
+ * is right behind the fixed header of IPv4 or IPv6. Everything else is XDP_PASS, and so is ours when no XSK is
+ * there, so that the host's own traffic and a dead owner's packets reach the kernel. No byte of a packet is ever changed. Integers are read byte by byte: packets have no alignment, and both
  * endians' objects come from this one text.
  */
 
@@ -19,29 +19,44 @@ enum reason {
 	REASON_REDIRECTED, /* to the XSK, with an arrival stamp */
 	REASON_REDIRECTED_UNSTAMPED, /* to the XSK; the driver has no room for metadata */
 	REASON_NOT_IP, /* ARP, LLDP, ...: not an IP EtherType */
-	REASON_IPV6, /* not steered yet */
+	REASON_IPV6, /* IPv6 to an IPv4-mapped address: no packet on a link may have one, and it would pass for IPv4 */
 	REASON_VLAN, /* tagged once or more */
 	REASON_SHORT, /* ends inside a header that it announces */
-	REASON_BAD_VERSION, /* EtherType says IPv4, the header does not */
+	REASON_BAD_VERSION, /* EtherType says IPv4 or IPv6, the header does not */
 	REASON_IP_OPTIONS, /* ihl is not 5 */
-	REASON_FRAGMENT, /* first, middle or last */
+	REASON_FRAGMENT, /* first, middle or last; of IPv6, with the fragment header right behind the fixed one */
 	REASON_NOT_UDP,
 	REASON_BAD_LENGTH, /* the lengths in the headers contradict each other or the packet */
 	REASON_NO_SERVICE, /* UDP, for somebody else */
 	REASON_TOO_LONG, /* ours, but longer than a frame holds: the kernel's socket may serve it */
 	REASON_NO_SOCKET, /* ours, but no XSK is registered for this queue */
+	REASON_EXTENSION, /* IPv6: an extension header is between the fixed one and what it carries */
+	REASON_JUMBOGRAM, /* IPv6: its length is in a hop-by-hop option, not in the fixed header */
 	REASON_COUNT,
 };
 
 enum {
 	ETHER_SIZE = 14,
 	IPV4_SIZE = 20,
+	IPV6_SIZE = 40, /* of the fixed header */
 	UDP_SIZE = 8,
-	HEADERS_SIZE = ETHER_SIZE + IPV4_SIZE + UDP_SIZE,
 	PROTOCOL_UDP = 17,
 };
 
-/* IPv4 addresses are written IPv4-mapped (::ffff:a.b.c.d), so that IPv6 will not change the map's layout. */
+/* What an IPv6 header says is next, when it is an extension header (RFC 8200, section 4; RFC 7045, section 4). */
+enum {
+	NEXT_HOP_BY_HOP = 0,
+	NEXT_ROUTING = 43,
+	NEXT_FRAGMENT = 44,
+	NEXT_ESP = 50,
+	NEXT_AUTHENTICATION = 51,
+	NEXT_DESTINATION = 60,
+	NEXT_MOBILITY = 135,
+	NEXT_HIP = 139,
+	NEXT_SHIM6 = 140,
+};
+
+/* IPv4 addresses are written IPv4-mapped (::ffff:a.b.c.d). */
 struct service_key {
 	__u8 address[16];
 	__u8 port[2]; /* big endian, as on the wire */
@@ -78,12 +93,10 @@ static __always_inline __u16 read16(const __u8 *p)
 	return (__u16)p[0] << 8 | p[1];
 }
 
-/* What a packet that is not IPv4 is. `type` is its EtherType. */
-static __always_inline enum reason not_ipv4(__u16 type)
+/* What a packet that is not IP is. `type` is its EtherType. */
+static __always_inline enum reason not_ip(__u16 type)
 {
 	switch (type) {
-	case 0x86dd:
-		return REASON_IPV6;
 	case 0x8100: /* 802.1Q */
 	case 0x88a8: /* 802.1ad */
 	case 0x9100: /* the older QinQ tag */
@@ -105,16 +118,9 @@ static __always_inline enum reason stamp(struct xdp_md *ctx)
 }
 
 /* The one lookup: a packet whose headers are all there and in order. */
-static __always_inline enum reason match(struct xdp_md *ctx, const __u8 *ip, __u32 size)
+static __always_inline enum reason match(struct xdp_md *ctx, const struct service_key *key, __u32 size)
 {
-	const __u8 *udp = ip + IPV4_SIZE;
-	struct service_key key = { .protocol = PROTOCOL_UDP };
-
-	key.address[10] = 0xff;
-	key.address[11] = 0xff;
-	__builtin_memcpy(&key.address[12], ip + 16, 4);
-	__builtin_memcpy(key.port, udp + 2, 2);
-	if (!bpf_map_lookup_elem(&services, &key))
+	if (!bpf_map_lookup_elem(&services, key))
 		return REASON_NO_SERVICE;
 	if (size > packet_size_max)
 		return REASON_TOO_LONG;
@@ -125,18 +131,12 @@ static __always_inline enum reason match(struct xdp_md *ctx, const __u8 *ip, __u
 	return stamp(ctx);
 }
 
-static __always_inline enum reason steer(struct xdp_md *ctx)
+static __always_inline enum reason steer_ipv4(struct xdp_md *ctx, const __u8 *data, const __u8 *end)
 {
-	const __u8 *data = (void *)(long)ctx->data;
-	const __u8 *end = (void *)(long)ctx->data_end;
-	const __u8 *ip = data + ETHER_SIZE;
+	const __u8 *ip = data + ETHER_SIZE, *udp = ip + IPV4_SIZE;
+	struct service_key key = { .protocol = PROTOCOL_UDP };
 
-	if (ip > end)
-		return REASON_SHORT;
-	__u16 type = read16(data + 12);
-	if (type != 0x0800)
-		return not_ipv4(type);
-	if (ip + IPV4_SIZE > end)
+	if (udp > end)
 		return REASON_SHORT;
 	if (ip[0] >> 4 != 4)
 		return REASON_BAD_VERSION;
@@ -146,15 +146,92 @@ static __always_inline enum reason steer(struct xdp_md *ctx)
 		return REASON_FRAGMENT;
 	if (ip[9] != PROTOCOL_UDP)
 		return REASON_NOT_UDP;
-	if (data + HEADERS_SIZE > end)
+	if (udp + UDP_SIZE > end)
 		return REASON_SHORT;
 	__u32 size = end - data;
 	__u32 ip_size = read16(ip + 2);
-	__u32 udp_size = read16(ip + IPV4_SIZE + 4);
+	__u32 udp_size = read16(udp + 4);
 	/* A packet may be longer than its headers say (Ethernet pads to 60 bytes), never shorter. */
 	if (udp_size < UDP_SIZE || udp_size + IPV4_SIZE > ip_size || ip_size + ETHER_SIZE > size)
 		return REASON_BAD_LENGTH;
-	return match(ctx, ip, size);
+	key.address[10] = 0xff;
+	key.address[11] = 0xff;
+	__builtin_memcpy(&key.address[12], ip + 16, 4);
+	__builtin_memcpy(key.port, udp + 2, 2);
+	return match(ctx, &key, size);
+}
+
+/* What an IPv6 packet is that has no UDP right behind its fixed header. `payload` is the length in that. */
+static __always_inline enum reason not_udp(__u8 next, __u32 payload)
+{
+	switch (next) {
+	case NEXT_HOP_BY_HOP:
+		return payload ? REASON_EXTENSION : REASON_JUMBOGRAM; /* RFC 2675, section 3 */
+	case NEXT_FRAGMENT:
+		return REASON_FRAGMENT;
+	case NEXT_ROUTING:
+	case NEXT_ESP:
+	case NEXT_AUTHENTICATION:
+	case NEXT_DESTINATION:
+	case NEXT_MOBILITY:
+	case NEXT_HIP:
+	case NEXT_SHIM6:
+		return REASON_EXTENSION;
+	}
+	return REASON_NOT_UDP;
+}
+
+/* Whether the first twelve bytes of an address are those of ::ffff:0:0/96. */
+static __always_inline int mapped(const __u8 *address)
+{
+	__u8 bits = address[10] ^ 0xff;
+
+	bits |= address[11] ^ 0xff;
+	for (int i = 0; i < 10; i++)
+		bits |= address[i];
+	return !bits;
+}
+
+static __always_inline enum reason steer_ipv6(struct xdp_md *ctx, const __u8 *data, const __u8 *end)
+{
+	const __u8 *ip = data + ETHER_SIZE, *udp = ip + IPV6_SIZE;
+	struct service_key key = { .protocol = PROTOCOL_UDP };
+
+	if (udp > end)
+		return REASON_SHORT;
+	if (ip[0] >> 4 != 6)
+		return REASON_BAD_VERSION;
+	__u32 payload = read16(ip + 4);
+	if (ip[6] != PROTOCOL_UDP)
+		return not_udp(ip[6], payload);
+	if (udp + UDP_SIZE > end)
+		return REASON_SHORT;
+	__u32 size = end - data;
+	__u32 udp_size = read16(udp + 4);
+	if (udp_size < UDP_SIZE || udp_size > payload || payload + IPV6_SIZE + ETHER_SIZE > size)
+		return REASON_BAD_LENGTH;
+	if (mapped(ip + 24))
+		return REASON_IPV6;
+	__builtin_memcpy(key.address, ip + 24, 16);
+	__builtin_memcpy(key.port, udp + 2, 2);
+	return match(ctx, &key, size);
+}
+
+static __always_inline enum reason steer(struct xdp_md *ctx)
+{
+	const __u8 *data = (void *)(long)ctx->data;
+	const __u8 *end = (void *)(long)ctx->data_end;
+
+	if (data + ETHER_SIZE > end)
+		return REASON_SHORT;
+	__u16 type = read16(data + 12);
+	switch (type) {
+	case 0x0800:
+		return steer_ipv4(ctx, data, end);
+	case 0x86dd:
+		return steer_ipv6(ctx, data, end);
+	}
+	return not_ip(type);
 }
 
 /* The one wrapper: every verdict is counted here, by its reason, and nowhere else. */

@@ -30,7 +30,9 @@ const (
 	steerReasonREASON_NO_SERVICE           steerReason = 11
 	steerReasonREASON_TOO_LONG             steerReason = 12
 	steerReasonREASON_NO_SOCKET            steerReason = 13
-	steerReasonREASON_COUNT                steerReason = 14
+	steerReasonREASON_EXTENSION            steerReason = 14
+	steerReasonREASON_JUMBOGRAM            steerReason = 15
+	steerReasonREASON_COUNT                steerReason = 16
 )
 
 type steerServiceKey struct {

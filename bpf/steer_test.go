@@ -54,7 +54,7 @@ var steerCases = []struct {
 	{"UDP length beyond the IP length", packet(64, set(38, 0, 73)), ReasonBadLength},
 	{"UDP length short of its header", packet(64, set(38, 0, 7)), ReasonBadLength},
 	{"UDP length zero", packet(64, set(38, 0, 0)), ReasonBadLength},
-	{"IPv6", packet(64, set(12, 0x86, 0xdd)), ReasonIPv6},
+	{"IPv4 that says it is IPv6", packet(64, set(12, 0x86, 0xdd)), ReasonBadVersion},
 	{"ARP", packet(64, set(12, 0x08, 0x06)), ReasonNotIP},
 	{"EtherType zero", packet(64, set(12, 0, 0)), ReasonNotIP},
 }
@@ -108,24 +108,26 @@ func monotonic(t *testing.T) uint64 {
 	return uint64(now.Nano())
 }
 
-// TestSteerEveryPrefix cuts a valid packet at every byte: none is redirected, and each is left as it was.
+// TestSteerEveryPrefix cuts a valid packet of each family at every byte: none is redirected, and each is left as it was.
 func TestSteerEveryPrefix(t *testing.T) {
 	program := loadTest(t, true)
-	whole := packet(22)
-	for size := 14; size < len(whole); size++ { // the kernel runs nothing shorter than an Ethernet header
-		want := ReasonBadLength
-		if size < 42 {
-			want = ReasonShort
+	for headers, whole := range map[int][]byte{42: packet(22), 62: packetIPv6(22)} {
+		for size := 14; size < len(whole); size++ { // the kernel runs nothing shorter than an Ethernet header
+			want := ReasonBadLength
+			if size < headers {
+				want = ReasonShort
+			}
+			checkSteer(t, program, whole[:size], want)
 		}
-		checkSteer(t, program, whole[:size], want)
+		checkSteer(t, program, whole, ReasonRedirected)
 	}
-	checkSteer(t, program, whole, ReasonRedirected)
 }
 
 // TestSteerFallsToTheKernel covers what depends on the maps: no socket, and no service.
 func TestSteerFallsToTheKernel(t *testing.T) {
 	program := loadTest(t, false)
 	checkSteer(t, program, packet(64), ReasonNoSocket)
+	checkSteer(t, program, packetIPv6(64), ReasonNoSocket)
 
 	fd, err := unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -144,6 +146,11 @@ func TestSteerFallsToTheKernel(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkSteer(t, program, packet(64), ReasonNoService)
+	checkSteer(t, program, packetIPv6(64), ReasonNoSocket) // a service of its own
+	if err := program.UnregisterService(testIPv6, testPort); err != nil {
+		t.Fatal(err)
+	}
+	checkSteer(t, program, packetIPv6(64), ReasonNoService)
 }
 
 // TestSteerWithoutMetadata fills the metadata up beforehand, so that the program's own stamp has no room.
@@ -176,11 +183,14 @@ func TestReasonNames(t *testing.T) {
 }
 
 func BenchmarkSteer(b *testing.B) {
-	program := loadTest(b, true)
-	in := packet(64)
-	b.ResetTimer()
-	opts := ebpf.RunOptions{Data: in, Repeat: uint32(b.N)}
-	if _, err := program.objects.StillwaterXdp.Run(&opts); err != nil {
-		b.Fatal(err)
+	for name, in := range map[string][]byte{"ipv4": packet(64), "ipv6": packetIPv6(64)} {
+		b.Run(name, func(b *testing.B) {
+			program := loadTest(b, true)
+			b.ResetTimer()
+			opts := ebpf.RunOptions{Data: in, Repeat: uint32(b.N)}
+			if _, err := program.objects.StillwaterXdp.Run(&opts); err != nil {
+				b.Fatal(err)
+			}
+		})
 	}
 }

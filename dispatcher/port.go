@@ -37,7 +37,7 @@ type Port interface {
 	Outstanding() int
 	// Wait blocks until a packet arrives, the eventfd wake is readable, or the timeout is over.
 	Wait(timeout time.Duration, wake int) error
-	// LocalAddr is the address that peers send to.
+	// LocalAddr is the address that peers send to, the first if there are several.
 	LocalAddr() wire.Addr
 	// PayloadMax is the largest payload in bytes.
 	PayloadMax() int

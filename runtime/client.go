@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/netip"
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/dispatcher"
@@ -37,49 +35,47 @@ func (c *ClientConfig) endpoint() EndpointConfig {
 	return e
 }
 
-// Dial opens a client. Nothing is sent before the first call, so a server that is not there shows at that call. The name is looked up at once.
+// Dial opens a client of the server at host:port, like 10.0.0.1:7700, [fd00::1]:7700 or server:7700. Nothing is sent before the first call, so a
+// server that is not there shows at that call. The name is looked up at once. Of its addresses the first is taken that the endpoint can
+// send to, IPv4 before IPv6, and what the kernel has a route to before the rest; the others are not tried. It is [ErrUnreachable] if there is none.
 func Dial(ctx context.Context, address string, cfg ClientConfig) (*Client, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("dialing %s: %w", address, err)
-	}
-	to, err := lookup(ctx, address)
+	c, err := dial(ctx, address, cfg)
 	if err != nil {
-		return nil, fmt.Errorf("dialing %s: %w", address, err)
-	}
-	c := &Client{Session: Session{ep: cfg.Shared, to: to}}
-	if c.ep == nil {
-		if c.ep, err = Open(cfg.endpoint()); err != nil {
-			return nil, fmt.Errorf("dialing %s: %w", address, err)
-		}
-		c.owns = true
-	}
-	if err := c.open(); err != nil {
-		if c.owns {
-			err = errors.Join(err, c.ep.Close())
-		}
 		return nil, fmt.Errorf("dialing %s: %w", address, err)
 	}
 	return c, nil
 }
 
-// lookup turns host:port into an address.
-func lookup(ctx context.Context, address string) (wire.Addr, error) {
-	if ap, err := netip.ParseAddrPort(address); err == nil {
-		return wire.AddrFrom(ap), nil
+func dial(ctx context.Context, address string, cfg ClientConfig) (*Client, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
-	host, service, err := net.SplitHostPort(address)
+	found, err := lookup(ctx, address)
 	if err != nil {
-		return wire.Addr{}, err
+		return nil, err
 	}
-	port, err := net.DefaultResolver.LookupPort(ctx, "udp", service)
+	c := &Client{Session: Session{ep: cfg.Shared}}
+	if c.ep == nil {
+		endpoint := cfg.endpoint()
+		if endpoint.Interface == "" && !endpoint.Address.IsValid() {
+			found = routed(found)
+			endpoint.Address = wildcard(found[0].Addr())
+		}
+		if c.ep, err = Open(endpoint); err != nil {
+			return nil, err
+		}
+		c.owns = true
+	}
+	if c.to, err = c.ep.pick(found); err == nil {
+		err = c.open()
+	}
+	if err != nil && c.owns {
+		err = errors.Join(err, c.ep.Close())
+	}
 	if err != nil {
-		return wire.Addr{}, err
+		return nil, err
 	}
-	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip4", host)
-	if err != nil {
-		return wire.Addr{}, err
-	}
-	return wire.AddrFrom(netip.AddrPortFrom(found[0], uint16(port))), nil
+	return c, nil
 }
 
 // NewSession opens one more session with the same server, on the same connection: another virtual client with credits of its own.
@@ -111,10 +107,6 @@ type Session struct {
 }
 
 func (s *Session) open() error {
-	own, to := s.ep.port.LocalAddr().AddrPort().Addr(), s.to.AddrPort().Addr()
-	if own.Is4() && !to.Is4() {
-		return fmt.Errorf("%v is an IPv6 address, and the endpoint at %v sends IPv4 only", to, own)
-	}
 	var err error
 	stopped := s.ep.do(func(d *dispatcher.Dispatcher, now clock.Time) {
 		if s.ep.shut {

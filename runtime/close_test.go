@@ -170,7 +170,7 @@ func TestConfigsRefused(t *testing.T) {
 			srv.Endpoint().Close()
 		}
 	}
-	for _, address := range []string{"", "127.0.0.1", "127.0.0.1:0", "0.0.0.0:1", "127.0.0.1:none", "[2001:db8::1]:1"} {
+	for _, address := range []string{"", "127.0.0.1", "127.0.0.1:0", "0.0.0.0:1", "127.0.0.1:none", "[::]:1", "::1", "[::1]"} {
 		if cli, err := sw.Dial(context.Background(), address, sw.ClientConfig{}); err == nil {
 			t.Errorf("%q was dialed", address)
 			cli.Close()

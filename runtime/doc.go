@@ -13,7 +13,7 @@
 //	cli, err := sw.Dial(ctx, "10.0.0.1:7700", sw.ClientConfig{})
 //	reply, err := cli.Call(ctx, "echo", payload, buf[:0])
 //
-// An [Endpoint] owns a port: an AF_XDP socket on one queue of an interface, or kernel UDP. Servers and clients of a process may
+// An [Endpoint] owns a port: AF_XDP sockets on the queues of an interface, or kernel UDP; IPv4, IPv6, or both at once. Servers and clients of a process may
 // share one. A client that names no interface uses kernel UDP, so a library call never attaches an XDP program to anybody's
 // interface. A server that names one and cannot have AF_XDP there falls back to kernel UDP, and says so in [Endpoint.Mode].
 //

@@ -12,7 +12,6 @@ import (
 
 	"github.com/stillwater-rpc/stillwater/dispatcher"
 	"github.com/stillwater-rpc/stillwater/hw/clock"
-	"github.com/stillwater-rpc/stillwater/runtime/udpport"
 	"github.com/stillwater-rpc/stillwater/runtime/xdpport"
 )
 
@@ -21,7 +20,7 @@ type EndpointConfig struct {
 	// Interface has AF_XDP sockets opened on its receive queues. "" = kernel UDP.
 	Interface string
 	// Queue is the first queue that gets a socket, and Queues how many from there on; 0 = all, at most 64. Packets of any other queue, and those
-	// that the XDP program leaves to the kernel (fragments, IP options, VLAN tags), are served through an ordinary socket, more slowly.
+	// that the XDP program leaves to the kernel (fragments, IP options, extension headers, VLAN tags), are served through ordinary sockets, more slowly.
 	Queue  uint32
 	Queues int
 	// RequireXDP makes opening fail where AF_XDP is not to be had, instead of falling back to kernel UDP.
@@ -29,7 +28,9 @@ type EndpointConfig struct {
 	// Sockets has the AF_XDP sockets of another implementation than package xsk's, on one queue. It must be had where it is named: there is
 	// no fallback. Package xsk/asavie is one; whoever does not name it does not link it.
 	Sockets *xdpport.Sockets
-	// Address is the local address. Unset: the interface's first IPv4 address, or all addresses with kernel UDP.
+	// Address is the local address, IPv4 or IPv6. Unset or "::": the interface's first address of each family, on one port; or, with kernel UDP,
+	// all addresses of the host. 0.0.0.0 means the same of IPv4 alone. A link-local address is served only if it is named; with kernel UDP it
+	// needs its zone. An endpoint that has an IPv6 address sends payloads that are 20 bytes shorter.
 	Address netip.Addr
 	// Port is the UDP port. 0 = a free one.
 	Port uint16
@@ -130,11 +131,7 @@ func openPort(cfg EndpointConfig) (dispatcher.Port, string, error) {
 		}
 		fallback = fmt.Sprintf(" (AF_XDP on %s is not to be had: %v)", cfg.Interface, err)
 	}
-	address := cfg.Address
-	if !address.IsValid() {
-		address = netip.IPv4Unspecified()
-	}
-	port, err := udpport.Open(udpport.Config{Listen: netip.AddrPortFrom(address, cfg.Port)})
+	port, err := openUDP(cfg.Address, cfg.Port)
 	if err != nil {
 		return nil, "", fmt.Errorf("opening kernel UDP: %w", err)
 	}
@@ -152,9 +149,6 @@ func (e *Endpoint) Mode() string {
 
 // PortName is "xdp" or "udp".
 func (e *Endpoint) PortName() string { return e.port.Name() }
-
-// Addr is the endpoint's own address.
-func (e *Endpoint) Addr() string { return e.port.LocalAddr().String() }
 
 // Stats reads the counters and the present state.
 func (e *Endpoint) Stats() (Stats, error) {

@@ -44,7 +44,7 @@ func TestFallback(t *testing.T) {
 		"a foreign program": {sw.EndpointConfig{Interface: pair.A.Interface, Address: address}, "somebody_else"},
 		"no such queue":     {sw.EndpointConfig{Interface: pair.A.Interface, Address: address, Queue: 5}, "queue 5"},
 		"no such interface": {sw.EndpointConfig{Interface: "eth99", Address: address}, "eth99"},
-		"no address":        {sw.EndpointConfig{Interface: "bare0"}, "no IPv4 address"},
+		"no address":        {sw.EndpointConfig{Interface: "bare0"}, "has no address"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := pair.A.Do(func() error {

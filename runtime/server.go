@@ -167,7 +167,7 @@ func (s *Server) serveConfig() dispatcher.ServeConfig {
 // Endpoint is the server's port.
 func (s *Server) Endpoint() *Endpoint { return s.ep }
 
-// Addr is the address that clients dial.
+// Addr is the address that clients dial; if there are two, the IPv4 one. [Endpoint.Addrs] are all.
 func (s *Server) Addr() string { return s.ep.Addr() }
 
 // Credits reads what the server has in its books for each session, in no order. The loop serves nobody meanwhile, which takes it time in

@@ -44,6 +44,24 @@ func TestNoAllocation(t *testing.T) {
 	}
 }
 
+// TestNoAllocationIPv6 is the part of it that differs over IPv6.
+func TestNoAllocationIPv6(t *testing.T) {
+	d := goldenDatagramIPv6()
+	frame := encodeIPv6(d)
+	broken := append([]byte(nil), frame...)
+	broken[len(broken)-1] ^= 1
+	if n := testing.AllocsPerRun(100, func() {
+		wire.EncodeUDPv6(frame, &d)
+		sink.datagram, _ = wire.ParseDatagram(broken)
+		sink.datagram, _ = wire.ParseDatagram(frame)
+	}); n != 0 {
+		t.Errorf("a packet costs %v allocations", n)
+	}
+	if !same(sink.datagram, d) {
+		t.Errorf("the packet did not come through: %+v", sink.datagram)
+	}
+}
+
 // TestNoAllocationOfAnyMessage covers the messages that the other test leaves out, and the errors.
 func TestNoAllocationOfAnyMessage(t *testing.T) {
 	buffer := dirty(0, 2048)
@@ -156,6 +174,28 @@ func BenchmarkUDPv4(b *testing.B) {
 		b.Run("checksum/"+c.name, func(b *testing.B) {
 			for b.Loop() {
 				sink.checksum = wire.Checksum(d.Payload)
+			}
+		})
+	}
+}
+
+// BenchmarkUDPv6 is beside BenchmarkUDPv4: 24 bytes more are summed. Its parse goes by the EtherType, as a port's does.
+func BenchmarkUDPv6(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		size int
+	}{{"64", 64}, {"1452", 1452}} {
+		d := goldenDatagramIPv6()
+		d.Payload = make([]byte, c.size)
+		frame := encodeIPv6(d)
+		b.Run("encode/"+c.name, func(b *testing.B) {
+			for b.Loop() {
+				wire.EncodeUDPv6(frame, &d)
+			}
+		})
+		b.Run("parse/"+c.name, func(b *testing.B) {
+			for b.Loop() {
+				sink.datagram, _ = wire.ParseDatagram(frame)
 			}
 		})
 	}

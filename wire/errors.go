@@ -17,18 +17,20 @@ var (
 	ErrType = errors.New("wire: message of another type")
 	// ErrStatus: a status or reason code that this version does not define.
 	ErrStatus = errors.New("wire: unknown status or reason")
-	// ErrEtherType: not an IPv4 packet right behind the Ethernet header (VLAN tags included).
-	ErrEtherType = errors.New("wire: EtherType is not IPv4")
-	// ErrIPVersion: the IP version is not 4.
-	ErrIPVersion = errors.New("wire: IP version is not 4")
-	// ErrProtocol: the IPv4 payload is not UDP.
+	// ErrEtherType: not an IP packet right behind the Ethernet header (VLAN tags included), or of the other IP version.
+	ErrEtherType = errors.New("wire: EtherType is not that of the IP version")
+	// ErrIPVersion: the IP version in the header is not that of the EtherType.
+	ErrIPVersion = errors.New("wire: IP version is not that of the EtherType")
+	// ErrProtocol: what follows the IP header is not UDP. In IPv6 it may be an extension header, fragments' included.
 	ErrProtocol = errors.New("wire: IP protocol is not UDP")
 	// ErrFragment: an IPv4 fragment, which nothing here puts together again.
 	ErrFragment = errors.New("wire: IPv4 fragment")
 	// ErrHeaderChecksum: the IPv4 header checksum does not add up.
 	ErrHeaderChecksum = errors.New("wire: IPv4 header checksum")
-	// ErrChecksum: the UDP checksum does not add up.
+	// ErrChecksum: the UDP checksum does not add up, or there is none where there must be one, over IPv6.
 	ErrChecksum = errors.New("wire: UDP checksum")
 	// ErrSource: the source is no unicast address and port, so it could only be answered by harming someone.
 	ErrSource = errors.New("wire: source cannot be answered")
+	// ErrDestination: an IPv6 packet to an IPv4-mapped address, which would pass for one to that IPv4 address.
+	ErrDestination = errors.New("wire: IPv4-mapped destination in an IPv6 packet")
 )

@@ -10,6 +10,8 @@ const (
 	EthernetHeaderBytes = 14
 	// EtherTypeIPv4 is the EtherType of IPv4.
 	EtherTypeIPv4 = 0x0800
+	// EtherTypeIPv6 is the EtherType of IPv6.
+	EtherTypeIPv6 = 0x86dd
 )
 
 // MAC is an Ethernet address.
@@ -43,10 +45,10 @@ func (e Ethernet) EtherType() uint16 { return binary.BigEndian.Uint16(e[12:]) }
 // Payload is what follows the header, Ethernet padding included.
 func (e Ethernet) Payload() []byte { return e[EthernetHeaderBytes:] }
 
-// encodeEthernet writes the header of an IPv4 packet.
-func encodeEthernet(b []byte, source, destination MAC) {
+// encodeEthernet writes the header.
+func encodeEthernet(b []byte, source, destination MAC, etherType uint16) {
 	_ = b[EthernetHeaderBytes-1]
 	copy(b[0:6], destination[:])
 	copy(b[6:12], source[:])
-	binary.BigEndian.PutUint16(b[12:], EtherTypeIPv4)
+	binary.BigEndian.PutUint16(b[12:], etherType)
 }

@@ -77,6 +77,43 @@ func FuzzUDPv4(f *testing.F) {
 	})
 }
 
+// FuzzUDPv6 encodes whatever parses (traffic class, flow label, hop limit and Ethernet padding are not kept), and compares the
+// verdict on its checksum with the slow twin's.
+func FuzzUDPv6(f *testing.F) {
+	f.Add(unhex(f, goldenFrameIPv6))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		d, err := wire.ParseUDPv6(tight(raw))
+		if err == wire.ErrChecksum && slowChecksumIPv6(raw) == 0 && raw[60]|raw[61] != 0 {
+			t.Fatalf("the slow twin finds the checksum of %x right", raw)
+		}
+		if err != nil {
+			return
+		}
+		if slowChecksumIPv6(raw) != 0 {
+			t.Fatalf("the slow twin finds the checksum of %x wrong", raw)
+		}
+		if again, err := wire.ParseUDPv6(encodeIPv6(d)); err != nil || !same(again, d) {
+			t.Fatalf("%+v came back as %+v, %v", d, again, err)
+		}
+	})
+}
+
+// FuzzDatagram takes frames of either family: the addresses that come out are of the family that went in.
+func FuzzDatagram(f *testing.F) {
+	f.Add(unhex(f, goldenFrame))
+	f.Add(unhex(f, goldenFrameIPv6))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		d, err := wire.ParseDatagram(tight(raw))
+		if err != nil {
+			return
+		}
+		four := raw[12] == 0x08
+		if d.Source.IsIPv4() != four || d.Destination.IsIPv4() != four {
+			t.Fatalf("EtherType %x: %v to %v", raw[12:14], d.Source, d.Destination)
+		}
+	})
+}
+
 // FuzzChecksum compares with the slow twin.
 func FuzzChecksum(f *testing.F) {
 	f.Add([]byte("hello"))

@@ -10,7 +10,7 @@ const (
 
 	ipv4DontFragment  = 0x4000
 	ipv4FragmentMask  = 0x3fff // more fragments, and the offset
-	ipv4HopLimit      = 64     // the recommended default, RFC 1700
+	hopLimit          = 64     // the recommended default, RFC 1700
 	ipv4VersionAndIHL = 0x45   // version 4, five words
 )
 
@@ -93,7 +93,7 @@ func encodeIPv4(b []byte, source, destination Addr, total int) {
 	binary.BigEndian.PutUint16(b[2:], uint16(total))
 	binary.BigEndian.PutUint16(b[4:], 0)
 	binary.BigEndian.PutUint16(b[6:], ipv4DontFragment)
-	b[8], b[9] = ipv4HopLimit, ProtocolUDP
+	b[8], b[9] = hopLimit, ProtocolUDP
 	binary.BigEndian.PutUint16(b[10:], 0)
 	copy(b[12:16], source.IP[12:])
 	copy(b[16:20], destination.IP[12:])

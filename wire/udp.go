@@ -8,17 +8,21 @@ import (
 const (
 	// UDPHeaderBytes is the size of a UDP header.
 	UDPHeaderBytes = 8
-	// FrameHeaderBytes is what stands before a UDP payload in a frame: Ethernet, IPv4 without options, UDP.
+	// FrameHeaderBytes is what stands before a UDP payload over IPv4: Ethernet, IPv4 without options, UDP.
 	FrameHeaderBytes = EthernetHeaderBytes + IPv4HeaderBytes + UDPHeaderBytes
+	// FrameHeaderBytesIPv6 is the same over IPv6, without extension headers.
+	FrameHeaderBytesIPv6 = EthernetHeaderBytes + IPv6HeaderBytes + UDPHeaderBytes
 	// MaxUDPPayloadBytes is the largest payload whose IPv4 packet can say its length.
 	MaxUDPPayloadBytes = maxLength - IPv4HeaderBytes - UDPHeaderBytes
+	// MaxUDPPayloadBytesIPv6 is the same for IPv6, whose length field does not count the header.
+	MaxUDPPayloadBytesIPv6 = maxLength - UDPHeaderBytes
 )
 
 // UDP is a view of a UDP datagram, cut to its length; see [ParseUDP].
 type UDP []byte
 
 // ParseUDP checks the length. What follows it in the IP packet is cut off (RFC 9868 puts options there). The
-// checksum covers the addresses too, so it is for who has them: [ParseUDPv4].
+// checksum covers the addresses too, so it is for who has them: [ParseUDPv4] and [ParseUDPv6].
 func ParseUDP(b []byte) (UDP, error) {
 	if len(b) < UDPHeaderBytes {
 		return nil, ErrShort
@@ -49,6 +53,15 @@ type Datagram struct {
 	Source         Addr
 	Destination    Addr
 	Payload        []byte
+}
+
+// ParseDatagram is [ParseUDPv4] or [ParseUDPv6], as the EtherType says. The family of the addresses in the result is always that of the
+// packet: an IPv6 packet with an IPv4-mapped one is refused.
+func ParseDatagram(frame []byte) (Datagram, error) {
+	if len(frame) >= EthernetHeaderBytes && Ethernet(frame).EtherType() == EtherTypeIPv6 {
+		return ParseUDPv6(frame)
+	}
+	return ParseUDPv4(frame)
 }
 
 // ParseUDPv4 parses an Ethernet frame with a UDP datagram over IPv4, and verifies everything that the kernel's
@@ -105,16 +118,21 @@ func EncodeUDPv4(frame []byte, d *Datagram) {
 	if len(frame) > FrameHeaderBytes+MaxUDPPayloadBytes {
 		panic("wire: UDP payload of more than MaxUDPPayloadBytes")
 	}
-	encodeEthernet(frame, d.SourceMAC, d.DestinationMAC)
+	encodeEthernet(frame, d.SourceMAC, d.DestinationMAC, EtherTypeIPv4)
 	ip := frame[EthernetHeaderBytes:]
 	encodeIPv4(ip, d.Source, d.Destination, len(ip))
 	udp := ip[IPv4HeaderBytes:]
+	encodeUDP(udp, d, pseudo(ip, len(udp)))
+}
+
+// encodeUDP writes the header of a datagram whose pseudo header has the given partial sum.
+func encodeUDP(udp []byte, d *Datagram, pseudo uint64) {
 	_ = udp[UDPHeaderBytes-1]
 	binary.BigEndian.PutUint16(udp[0:], d.Source.Port)
 	binary.BigEndian.PutUint16(udp[2:], d.Destination.Port)
 	binary.BigEndian.PutUint16(udp[4:], uint16(len(udp)))
 	binary.BigEndian.PutUint16(udp[6:], 0)
-	checksum := ^fold(sum(udp, pseudo(ip, len(udp))))
+	checksum := ^fold(sum(udp, pseudo))
 	if checksum == 0 {
 		checksum = 0xffff // the other zero: 0 would say that there is none (RFC 768)
 	}

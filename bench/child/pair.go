@@ -19,7 +19,8 @@ type Config struct {
 	Executable             string
 	ServerArgs, ClientArgs []string
 	Stderr                 io.Writer
-	Loopback               bool // kernel UDP on 127.0.0.1 instead of namespaces
+	Loopback               bool // kernel UDP on loopback instead of namespaces
+	IPv6                   bool
 }
 
 // Pair is a server and a client in a lab of their own: fresh namespaces, fresh processes.
@@ -40,7 +41,7 @@ func Start(ctx context.Context, cfg Config) (*Pair, error) {
 	l, err := lab.Start(ctx, lab.Config{
 		Server:   lab.Node{Path: cfg.Executable, Args: with(cfg.ServerArgs, serverCPU), Env: env, Stderr: cfg.Stderr},
 		Client:   lab.Node{Path: cfg.Executable, Args: with(cfg.ClientArgs, clientCPU), Env: env, Stderr: cfg.Stderr},
-		Loopback: cfg.Loopback, Grace: grace,
+		Loopback: cfg.Loopback, IPv6: cfg.IPv6, Grace: grace,
 	})
 	if err != nil {
 		return nil, err

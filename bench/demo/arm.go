@@ -24,6 +24,7 @@ type arm struct {
 func startArm(ctx context.Context, cfg Config, control sw.Control, slo time.Duration) (*arm, error) {
 	pair, err := child.Start(ctx, child.Config{
 		Executable: cfg.Executable, ServerArgs: cfg.ServerArgs, ClientArgs: cfg.ClientArgs, Stderr: cfg.Err, Loopback: cfg.Loopback,
+		IPv6: cfg.IPv6,
 	})
 	if err != nil {
 		return nil, err

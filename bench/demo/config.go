@@ -30,6 +30,7 @@ type Config struct {
 	Seed     uint64               // 0 = 1
 	Loopback bool                 // kernel UDP in this namespace instead of the lab
 	Why      string               // why Loopback, in words for the user
+	IPv6     bool                 // instead of IPv4
 }
 
 // ErrPlan says that a Config asks for what cannot be done.
@@ -68,6 +69,13 @@ func (c Config) withDefaults() Config {
 		c.Seed = 1
 	}
 	return c
+}
+
+func (c *Config) ipVersion() int {
+	if c.IPv6 {
+		return 6
+	}
+	return 4
 }
 
 // atMost shortens a part of the run that is usually so long, for who wants a quick look: nothing needs to be longer than the window of a step.

@@ -15,6 +15,7 @@ import (
 type Step struct {
 	Arm                string   `json:"arm"`
 	Port               string   `json:"port"`
+	IPVersion          int      `json:"ip_version"`
 	Load               float64  `json:"load"` // times capacity
 	OfferedPerS        float64  `json:"offered_per_s"`
 	GoodputPerS        float64  `json:"goodput_per_s"`
@@ -121,7 +122,7 @@ func (a *arm) offer(ctx context.Context, c calibration, times float64) (Step, er
 		return Step{}, fmt.Errorf("%v at %.1f times capacity: %w", a.control, times, err)
 	}
 	s := Step{
-		Arm: a.control.String(), Port: a.server.Port, Load: times, CapacityPerS: c.capacityPerS, SLONs: int64(a.slo),
+		Arm: a.control.String(), Port: a.server.Port, IPVersion: a.cfg.ipVersion(), Load: times, CapacityPerS: c.capacityPerS, SLONs: int64(a.slo),
 		OfferedPerS: r.OfferedPerS, GoodputPerS: r.GoodputPerS,
 		LatencyNsP50: r.LatencyNsP50, LatencyNsP99: r.LatencyNsP99, LatencyNsP999: r.LatencyNsP999,
 		RejectedPerS: r.RejectedPerS, RejectLatencyNsP99: r.RejectLatencyNsP99, ExpiredPerS: r.ExpiredPerS,

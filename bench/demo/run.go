@@ -127,8 +127,11 @@ func (e *experiment) calibrate(ctx context.Context, a *arm) (err error) {
 		return err
 	}
 	e.result.Mode = a.server.Mode
+	if e.cfg.IPv6 {
+		e.result.Mode += ", IPv6"
+	}
 	c := e.result.Calibration
-	e.say("%s; %d clients; %v of work.", a.server.Mode, e.cfg.Sessions, e.cfg.Service)
+	e.say("%s; %d clients; %v of work.", e.result.Mode, e.cfg.Sessions, e.cfg.Service)
 	e.say("Unloaded round trip %v, capacity %.0f/s (%.0f %% of one request every %v), SLO %v.",
 		c.roundTrip.Round(100*time.Nanosecond), c.capacityPerS,
 		100*c.capacityPerS*e.cfg.Service.Mean.Seconds(), e.cfg.Service.Mean, c.slo)

@@ -37,8 +37,10 @@ type Node struct {
 type Config struct {
 	// Server and Client must both run [ServeChild] on their standard input and output.
 	Server, Client Node
-	// Loopback runs both on 127.0.0.1 in the present namespace: no privilege, but no AF_XDP either.
+	// Loopback runs both on 127.0.0.1, or ::1, in the present namespace: no privilege, but no AF_XDP either.
 	Loopback bool
+	// IPv6 has both at IPv6 addresses, those of the link or ::1.
+	IPv6 bool
 	// Link is the veth pair between the two; the zero value is the usual one.
 	Link PairConfig
 	// Grace is how long a child may take to exit once its input ended, before it is killed; 0 means 5 s.
@@ -69,15 +71,16 @@ func Start(ctx context.Context, cfg Config) (*Lab, error) {
 }
 
 func (l *Lab) start(ctx context.Context, cfg Config) error {
-	serverPlace, clientPlace := loopbackPlace(RoleServer), loopbackPlace(RoleClient)
+	serverPlace, clientPlace := loopbackPlace(RoleServer, cfg.IPv6), loopbackPlace(RoleClient, cfg.IPv6)
 	var serverNamespace, clientNamespace *Namespace
 	if !cfg.Loopback {
+		cfg.Link.IPv6 = cfg.Link.IPv6 || cfg.IPv6
 		pair, err := NewPair(cfg.Link)
 		if err != nil {
 			return fmt.Errorf("%w; run as root, or set Config.Loopback for a lab without namespaces", err)
 		}
 		l.pair = pair
-		serverPlace, clientPlace = pairPlace(RoleServer, pair.A, pair.B), pairPlace(RoleClient, pair.B, pair.A)
+		serverPlace, clientPlace = pairPlace(RoleServer, pair.A, pair.B, cfg.IPv6), pairPlace(RoleClient, pair.B, pair.A, cfg.IPv6)
 		serverNamespace, clientNamespace = pair.A.Namespace, pair.B.Namespace
 	}
 	var err error
@@ -109,21 +112,18 @@ func (l *Lab) Close() error {
 	return l.closeErr
 }
 
-func loopbackPlace(role string) Place {
-	return Place{
-		Role:      role,
-		Interface: "lo",
-		Address:   netip.MustParsePrefix("127.0.0.1/8"),
-		Peer:      netip.MustParseAddr("127.0.0.1"),
+func loopbackPlace(role string, ipv6 bool) Place {
+	address := netip.MustParsePrefix("127.0.0.1/8")
+	if ipv6 {
+		address = netip.MustParsePrefix("::1/128")
 	}
+	return Place{Role: role, Interface: "lo", Address: address, Peer: address.Addr()}
 }
 
-func pairPlace(role string, own, peer *End) Place {
-	return Place{
-		Role:       role,
-		Namespaced: true,
-		Interface:  own.Interface,
-		Address:    own.Address,
-		Peer:       peer.Address.Addr(),
+func pairPlace(role string, own, peer *End, ipv6 bool) Place {
+	p := Place{Role: role, Namespaced: true, Interface: own.Interface, Address: own.Address, Peer: peer.Address.Addr()}
+	if ipv6 {
+		p.Address, p.Peer = own.Address6, peer.Address6.Addr()
 	}
+	return p
 }

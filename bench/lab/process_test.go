@@ -64,7 +64,7 @@ func playChild() error {
 			if err = json.Unmarshal(body, &place); err != nil {
 				return nil, err
 			}
-			socket, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(place.Address.Addr(), 0)))
+			socket, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(place.Address.Addr(), 0)))
 			if err == nil {
 				go echo(socket)
 			}
@@ -117,7 +117,7 @@ func ping(place lab.Place, body json.RawMessage) error {
 	if err := json.Unmarshal(body, &port); err != nil {
 		return err
 	}
-	socket, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(place.Peer, port)))
+	socket, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(place.Peer, port)))
 	if err != nil {
 		return err
 	}
@@ -239,28 +239,38 @@ func exchange(t *testing.T, made *lab.Lab) {
 }
 
 func TestTwoProcessesTalk(t *testing.T) {
-	eachKind(t, func(t *testing.T, cfg lab.Config) {
-		made := start(t, cfg)
-		exchange(t, made)
-		server, client, home := locate(t, made.Server), locate(t, made.Client), currentNamespace(t)
-		apart := server.Namespace != client.Namespace && server.Namespace != home && client.Namespace != home
-		if apart == cfg.Loopback {
-			t.Errorf("namespaces: server %s, client %s, host %s", server.Namespace, client.Namespace, home)
+	for _, ipv6 := range []bool{false, true} {
+		eachKind(t, func(t *testing.T, cfg lab.Config) {
+			cfg.IPv6 = ipv6
+			talk(t, cfg)
+		})
+	}
+}
+
+func talk(t *testing.T, cfg lab.Config) {
+	made := start(t, cfg)
+	exchange(t, made)
+	server, client, home := locate(t, made.Server), locate(t, made.Client), currentNamespace(t)
+	apart := server.Namespace != client.Namespace && server.Namespace != home && client.Namespace != home
+	if apart == cfg.Loopback {
+		t.Errorf("namespaces: server %s, client %s, host %s", server.Namespace, client.Namespace, home)
+	}
+	// What the rest of the world takes for our namespace is that of our first thread, which must not have been lent.
+	if first, err := os.Readlink("/proc/self/ns/net"); err != nil || first != home {
+		t.Errorf("the first thread is in %s, %v; want %s", first, err, home)
+	}
+	if server.Place.Peer.Is6() != cfg.IPv6 || client.Place.Peer.Is6() != cfg.IPv6 {
+		t.Errorf("IPv6 %v: %+v, %+v", cfg.IPv6, server.Place, client.Place)
+	}
+	if server.Place.Peer != client.Place.Address.Addr() || client.Place.Peer != server.Place.Address.Addr() {
+		t.Errorf("places do not match: %+v, %+v", server.Place, client.Place)
+	}
+	for range 2 {
+		if err := made.Close(); err != nil {
+			t.Error(err)
 		}
-		// What the rest of the world takes for our namespace is that of our first thread, which must not have been lent.
-		if first, err := os.Readlink("/proc/self/ns/net"); err != nil || first != home {
-			t.Errorf("the first thread is in %s, %v; want %s", first, err, home)
-		}
-		if server.Place.Peer != client.Place.Address.Addr() || client.Place.Peer != server.Place.Address.Addr() {
-			t.Errorf("places do not match: %+v, %+v", server.Place, client.Place)
-		}
-		for range 2 {
-			if err := made.Close(); err != nil {
-				t.Error(err)
-			}
-		}
-		mustBeGone(t, server, client)
-	})
+	}
+	mustBeGone(t, server, client)
 }
 
 func TestErrorsOfACallNameTheirCause(t *testing.T) {

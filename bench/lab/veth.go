@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"runtime"
+	"strings"
 	"time"
 	"unsafe"
 
@@ -29,7 +30,8 @@ type PairConfig struct {
 	MTU int
 	// AddressA and AddressB default to 10.77.0.1/24 and 10.77.0.2/24.
 	AddressA, AddressB netip.Prefix
-	// IPv6 leaves IPv6 on. It is off by default, so that no router solicitation or multicast report is on the link.
+	// IPv6 leaves IPv6 on, and gives the ends fd77::1/64 and fd77::2/64 besides, at once: nothing waits until they are known to be
+	// unique. It is off by default, so that no multicast report is on the link.
 	IPv6 bool
 	// TxChecksumOffload leaves the offload on. It is off by default, because a kernel sender on veth then puts only the
 	// pseudo-header's sum into a packet, and an AF_XDP receiver sees a wrong checksum.
@@ -43,6 +45,7 @@ type End struct {
 	Index     int              // index inside its namespace
 	Hardware  net.HardwareAddr // Ethernet address
 	Address   netip.Prefix
+	Address6  netip.Prefix // not valid without PairConfig.IPv6
 }
 
 // Do runs fn inside the end's namespace; see [Namespace.Do].
@@ -66,6 +69,9 @@ func NewPair(cfg PairConfig) (*Pair, error) {
 	pair := &Pair{
 		A: &End{Interface: "veth0", Address: cfg.AddressA},
 		B: &End{Interface: "veth0", Address: cfg.AddressB}, cfg: cfg,
+	}
+	if cfg.IPv6 {
+		pair.A.Address6, pair.B.Address6 = netip.MustParsePrefix("fd77::1/64"), netip.MustParsePrefix("fd77::2/64")
 	}
 	if err := pair.build(); err != nil {
 		return nil, errors.Join(fmt.Errorf("lab: make a veth pair: %w", err), pair.Close())
@@ -110,10 +116,8 @@ func (p *Pair) build() error {
 			return err
 		}
 		end.Namespace = namespace
-		if !p.cfg.IPv6 {
-			if err := end.Do(disableIPv6); err != nil {
-				return err
-			}
+		if err := end.Do(func() error { return setIPv6(p.cfg.IPv6) }); err != nil {
+			return err
 		}
 	}
 	return p.Join()
@@ -167,12 +171,10 @@ func (e *End) configure(cfg PairConfig) error {
 				return err
 			}
 		}
-		addr := &netlink.Addr{IPNet: &net.IPNet{
-			IP:   e.Address.Addr().AsSlice(),
-			Mask: net.CIDRMask(e.Address.Bits(), e.Address.Addr().BitLen()),
-		}}
-		if err := h.AddrAdd(link, addr); err != nil {
-			return fmt.Errorf("add address %v: %w", e.Address, err)
+		for _, address := range []netip.Prefix{e.Address, e.Address6} {
+			if err := addAddress(h, link, address); err != nil {
+				return err
+			}
 		}
 		loopback, err := h.LinkByName("lo")
 		if err != nil {
@@ -182,7 +184,26 @@ func (e *End) configure(cfg PairConfig) error {
 	})
 }
 
-// waitUp waits until the link is operationally up: before that, transmission fails with ENETDOWN or is lost.
+// addAddress gives a link an address, if it is one.
+func addAddress(h *netlink.Handle, link netlink.Link, address netip.Prefix) error {
+	if !address.IsValid() {
+		return nil
+	}
+	addr := &netlink.Addr{IPNet: &net.IPNet{
+		IP:   address.Addr().AsSlice(),
+		Mask: net.CIDRMask(address.Bits(), address.Addr().BitLen()),
+	}}
+	if address.Addr().Is6() {
+		addr.Flags = unix.IFA_F_NODAD
+	}
+	if err := h.AddrAdd(link, addr); err != nil {
+		return fmt.Errorf("add address %v: %w", address, err)
+	}
+	return nil
+}
+
+// waitUp waits until the link is operationally up: before that, transmission fails with ENETDOWN or is lost. With IPv6 it has a
+// link-local address then, which the kernel makes a moment later.
 func (e *End) waitUp() error {
 	return e.withHandle(func(h *netlink.Handle) error {
 		for deadline := time.Now().Add(linkUpTimeout); ; time.Sleep(time.Millisecond) {
@@ -190,22 +211,45 @@ func (e *End) waitUp() error {
 			if err != nil {
 				return err
 			}
-			if link.Attrs().OperState == netlink.OperUp {
-				return nil
+			usable, err := e.usable(h, link)
+			if err != nil || usable {
+				return err
 			}
 			if time.Now().After(deadline) {
-				return fmt.Errorf("%s is %v after %v", e.Interface, link.Attrs().OperState, linkUpTimeout)
+				return fmt.Errorf("%s is %v after %v, or has no link-local address yet", e.Interface, link.Attrs().OperState, linkUpTimeout)
 			}
 		}
 	})
 }
 
-// disableIPv6 works on the namespace of the calling thread, as all of /proc/sys/net does.
-func disableIPv6() error {
+// usable reports whether waitUp's wait is over.
+func (e *End) usable(h *netlink.Handle, link netlink.Link) (bool, error) {
+	if link.Attrs().OperState != netlink.OperUp || !e.Address6.IsValid() {
+		return link.Attrs().OperState == netlink.OperUp, nil
+	}
+	addrs, err := h.AddrList(link, netlink.FAMILY_V6)
+	for _, a := range addrs {
+		if a.IP.IsLinkLocalUnicast() && a.Flags&unix.IFA_F_TENTATIVE == 0 {
+			return true, nil
+		}
+	}
+	return false, err
+}
+
+// setIPv6 works on the namespace of the calling thread, as all of /proc/sys/net does. Nobody there looks for routers, and no address waits
+// for the second in which another host might object to it (RFC 4862, section 5.4), link-local ones included.
+func setIPv6(on bool) error {
+	settings := []string{"disable_ipv6=1"}
+	if on {
+		settings = []string{"disable_ipv6=0", "accept_dad=0", "router_solicitations=0"}
+	}
 	for _, scope := range []string{"all", "default"} {
-		err := os.WriteFile("/proc/sys/net/ipv6/conf/"+scope+"/disable_ipv6", []byte("1"), 0)
-		if err != nil && !errors.Is(err, os.ErrNotExist) { // a kernel without IPv6 has nothing to disable
-			return err
+		for _, setting := range settings {
+			name, value, _ := strings.Cut(setting, "=")
+			err := os.WriteFile("/proc/sys/net/ipv6/conf/"+scope+"/"+name, []byte(value), 0)
+			if err != nil && (on || !errors.Is(err, os.ErrNotExist)) { // a kernel without IPv6 has nothing to disable
+				return err
+			}
 		}
 	}
 	return nil

@@ -47,6 +47,47 @@ func TestPairCarriesDatagrams(t *testing.T) {
 	}
 }
 
+// TestPairIPv6 binds at once to both addresses of both ends, which the kernel refuses for an address that waits to be known as unique. Without
+// the option there is no IPv6.
+func TestPairIPv6(t *testing.T) {
+	for _, on := range []bool{true, false} {
+		pair := labtest.NewPair(t, lab.PairConfig{IPv6: on})
+		for _, end := range []*lab.End{pair.A, pair.B} {
+			if end.Address6.IsValid() != on {
+				t.Fatalf("IPv6 %v: address %v", on, end.Address6)
+			}
+			var addrs []net.Addr
+			if err := end.Do(func() error {
+				device, err := net.InterfaceByName(end.Interface)
+				if err == nil {
+					addrs, err = device.Addrs()
+				}
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+			want := 1
+			if on {
+				want = 3 // with the link-local one
+			}
+			if len(addrs) != want {
+				t.Errorf("IPv6 %v: %v", on, addrs)
+			}
+			for _, a := range addrs {
+				if err := end.Do(func() error {
+					conn, err := net.ListenUDP("udp", &net.UDPAddr{IP: a.(*net.IPNet).IP, Zone: end.Interface})
+					if err == nil {
+						conn.Close()
+					}
+					return err
+				}); err != nil {
+					t.Errorf("%v: %v", a, err)
+				}
+			}
+		}
+	}
+}
+
 // TestDoRestoresTheThread checks that the host's namespace is what the goroutine sees after Do, also when fn panics.
 func TestDoRestoresTheThread(t *testing.T) {
 	namespace, err := lab.NewNamespace()

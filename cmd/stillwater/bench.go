@@ -90,7 +90,6 @@ type bencher struct {
 	address string
 	client  *sw.Client
 	issuer  *target.Issuer
-	close   func() error
 }
 
 // newBencher connects, asks the method once whether it is there, and opens the sessions.
@@ -100,14 +99,14 @@ func newBencher(c *cli, f *benchFlags, address string) (b *bencher, err error) {
 	}
 	f.ReasonName = target.ReasonName
 	b = &bencher{c: c, f: f, address: address}
-	if b.client, b.close, err = c.dial(&f.endpointFlags, address); err != nil {
+	if b.client, err = c.dial(&f.endpointFlags, address); err != nil {
 		return nil, err
 	}
 	if err := b.connect(); err != nil {
-		return nil, errors.Join(err, b.close())
+		return nil, errors.Join(err, b.client.Close())
 	}
 	if b.issuer, err = target.NewIssuer(b.client, f.Sessions, f.method); err != nil {
-		return nil, errors.Join(err, b.close())
+		return nil, errors.Join(err, b.client.Close())
 	}
 	return b, nil
 }
@@ -181,4 +180,4 @@ func (b *bencher) print(data *benchData) error {
 }
 
 // end closes the sessions and the client.
-func (b *bencher) end() error { return errors.Join(b.issuer.Close(), b.close()) }
+func (b *bencher) end() error { return errors.Join(b.issuer.Close(), b.client.Close()) }

@@ -112,11 +112,11 @@ func (f *callFlags) payload(cmd *cobra.Command, args []string) ([]byte, error) {
 }
 
 func call(c *cli, f *callFlags, server, method string, payload []byte) (err error) {
-	client, closeClient, err := c.dial(&f.endpointFlags, server)
+	client, err := c.dial(&f.endpointFlags, server)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, closeClient()) }()
+	defer func() { err = errors.Join(err, client.Close()) }()
 	ep := client.Endpoint()
 	place := callPlace{Address: server, Method: method, Port: ep.PortName(), Mode: ep.Mode()}
 	results := []callResult{} // not nil, so that it is a list in JSON

@@ -29,6 +29,7 @@ type demoFlags struct {
 	steps    int
 	seed     uint64
 	loopback bool
+	ipv6     bool
 	check    bool
 }
 
@@ -39,6 +40,7 @@ func newDemo(c *cli) *cobra.Command {
 		Short: "Show what credits do: a server at up to twice its capacity, with and without them",
 		Long:  demoLong,
 		Example: "  stillwater demo\n" +
+			"  stillwater demo --ipv6\n" +
 			"  stillwater demo -o jsonl --html ''",
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return c.demo(f) },
@@ -51,6 +53,7 @@ func newDemo(c *cli) *cobra.Command {
 	flags.IntVar(&f.steps, "steps", 5, "repetitions of the fall from 2x to 0.5x")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed of arrivals, service times and clients")
 	flags.BoolVar(&f.loopback, "loopback", false, "run over kernel UDP on loopback, also where AF_XDP is to be had")
+	flags.BoolVar(&f.ipv6, "ipv6", false, "run over IPv6 instead of IPv4")
 	flags.BoolVar(&f.check, "check", false, "exit with 3 unless the figures are as the README states them")
 	return cmd
 }
@@ -74,7 +77,7 @@ func (c *cli) demo(f demoFlags) error {
 	cfg := demo.Config{
 		Executable: self, ServerArgs: []string{labName, labServerName}, ClientArgs: []string{labName, labClientName},
 		Out: c.stdout, Err: errOut, JSON: !c.text(), HTML: f.html, Command: "stillwater " + strings.Join(c.args, " "),
-		Sessions: f.sessions, Service: f.work, Window: f.window, Steps: f.steps, Seed: f.seed,
+		Sessions: f.sessions, Service: f.work, Window: f.window, Steps: f.steps, Seed: f.seed, IPv6: f.ipv6,
 	}
 	if f.loopback {
 		cfg.Loopback, cfg.Why = true, "--loopback was given"

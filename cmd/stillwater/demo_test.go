@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -61,19 +62,19 @@ func childrenOf(t *testing.T, pid int) (children []int) {
 }
 
 func TestDemoPrintsOneObjectAStep(t *testing.T) {
-	for _, loopback := range []bool{true, false} {
-		args := []string{"-o", "jsonl", "--html", filepath.Join(t.TempDir(), "demo.html")}
-		port := "xdp"
-		if loopback || os.Geteuid() != 0 {
+	for _, more := range [][]string{{"--loopback"}, {"--ipv6"}} {
+		args := append([]string{"-o", "jsonl", "--html", filepath.Join(t.TempDir(), "demo.html")}, more...)
+		port, version := "xdp", 4.0
+		if slices.Contains(more, "--loopback") || os.Geteuid() != 0 {
 			port = "udp"
 		}
-		if loopback {
-			args = append(args, "--loopback")
+		if slices.Contains(more, "--ipv6") {
+			version = 6
 		}
 		cmd := demoCommand(t, args...)
 		out, err := cmd.Output()
 		if err != nil {
-			t.Fatalf("loopback %v: %v\n%s", loopback, err, stderrOf(err))
+			t.Fatalf("%v: %v\n%s", more, err, stderrOf(err))
 		}
 		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 		if len(lines) != 20 {
@@ -91,6 +92,9 @@ func TestDemoPrintsOneObjectAStep(t *testing.T) {
 			}
 			if step["port"] != port {
 				t.Errorf("port %v, want %s", step["port"], port)
+			}
+			if step["ip_version"] != version {
+				t.Errorf("IP version %v, want %v", step["ip_version"], version)
 			}
 		}
 		page, err := os.ReadFile(args[3])

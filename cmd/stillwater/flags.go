@@ -35,7 +35,7 @@ func (f *endpointFlags) register(flags *pflag.FlagSet) {
 	flags.IntVar(&f.Queues, "queues", 0, "`number` of queues from there on; 0 = all, at most 64")
 	flags.Var(implementation{&f.Sockets}, "xsk", "whose AF_XDP sockets: `implementation` is own, or asavie, which serves one queue")
 	flags.StringVar(&f.address, "address", "",
-		"local IPv4 `address`; empty = the interface's first one, or all with kernel UDP")
+		"local `address`, IPv4 or IPv6; empty = the interface's first of each, or all with kernel UDP")
 	flags.BoolVar(&f.RequireXDP, "require-xdp", false, "fail where AF_XDP is not to be had, instead of using kernel UDP")
 	flags.Var((*spin)(&f.Spin), "spin", "poll for this `duration` before blocking when idle; 0 = 50us, -1 or forever = never block")
 	flags.Var(&f.cpus, "cpu", "pin the process to these `CPUs`, like 1 or 0-2,4, and set GOMAXPROCS to their number")
@@ -47,8 +47,8 @@ func (f *endpointFlags) config() (sw.EndpointConfig, error) {
 	cfg := f.EndpointConfig
 	if f.address != "" {
 		address, err := netip.ParseAddr(f.address)
-		if err != nil || !address.Is4() {
-			return cfg, usageError("--address %s: it must be an IPv4 address, like 10.0.0.1", f.address)
+		if err != nil {
+			return cfg, usageError("--address %s: it must be an IP address, like 10.0.0.1 or fd00::1", f.address)
 		}
 		cfg.Address = address
 	}
@@ -78,55 +78,77 @@ func (f *endpointFlags) config() (sw.EndpointConfig, error) {
 	return cfg, nil
 }
 
+// checked is config, and refuses an interface that is not there: a slip of the pen, which falling back would hide.
+func (f *endpointFlags) checked() (sw.EndpointConfig, error) {
+	cfg, err := f.config()
+	if err == nil && cfg.Interface != "" {
+		err = checkInterface(cfg.Interface)
+	}
+	return cfg, err
+}
+
+// endpoint is the configuration that the flags say, with the capture.
+func (c *cli) endpoint(f *endpointFlags) (sw.EndpointConfig, error) {
+	cfg, err := f.checked()
+	if err == nil {
+		err = c.tap(&f.capture, &cfg)
+	}
+	return cfg, err
+}
+
 // open opens the endpoint and warns where it is not what was asked for.
 func (c *cli) open(f *endpointFlags) (*sw.Endpoint, error) {
-	cfg, err := f.config()
+	cfg, err := c.endpoint(f)
 	if err != nil {
-		return nil, err
-	}
-	if cfg.Interface != "" {
-		if err := checkInterface(cfg.Interface); err != nil {
-			return nil, err // a slip of the pen, which falling back would hide
-		}
-	}
-	if err := c.tap(&f.capture, &cfg); err != nil {
 		return nil, err
 	}
 	ep, err := sw.Open(cfg)
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Interface != "" && ep.PortName() != "xdp" {
-		c.warn("fell back to kernel UDP; --require-xdp makes this an error", "mode", ep.Mode())
-	}
+	c.warnFallback(cfg, ep)
 	return ep, nil
 }
 
-// dial opens a client on an endpoint of its own. The returned function closes both.
-func (c *cli) dial(f *endpointFlags, server string) (*sw.Client, func() error, error) {
-	address, err := serverAddress(server)
-	if err != nil {
-		return nil, nil, err
+func (c *cli) warnFallback(cfg sw.EndpointConfig, ep *sw.Endpoint) {
+	if cfg.Interface != "" && ep.PortName() != "xdp" {
+		c.warn("fell back to kernel UDP; --require-xdp makes this an error", "mode", ep.Mode())
 	}
-	ep, err := c.open(f)
-	if err != nil {
-		return nil, nil, err
-	}
-	client, err := sw.Dial(c.ctx, address, sw.ClientConfig{Shared: ep})
-	if err != nil {
-		return nil, nil, errors.Join(err, ep.Close())
-	}
-	return client, func() error { return errors.Join(client.Close(), ep.Close()) }, nil
 }
 
-// serverAddress completes the address of a server with the usual port.
+// dial opens a client on an endpoint of its own, which is closed with it.
+func (c *cli) dial(f *endpointFlags, server string) (*sw.Client, error) {
+	address, err := serverAddress(server)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := c.endpoint(f)
+	if err != nil {
+		return nil, err
+	}
+	client, err := sw.Dial(c.ctx, address, sw.ClientConfig{Endpoint: cfg})
+	if errors.Is(err, sw.ErrUnreachable) {
+		return nil, usageError("%w; that is --address and --interface here", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.warnFallback(cfg, client.Endpoint())
+	return client, nil
+}
+
+// serverAddress completes the address of a server with the usual port. An IPv6 address without a port needs no brackets.
 func serverAddress(text string) (string, error) {
-	if !strings.Contains(text, ":") {
-		text = net.JoinHostPort(text, strconv.Itoa(defaultPort))
+	host := text
+	if inner, ok := strings.CutPrefix(text, "["); ok && strings.HasSuffix(inner, "]") {
+		host = strings.TrimSuffix(inner, "]")
+	}
+	if _, err := netip.ParseAddr(host); err == nil || !strings.Contains(text, ":") {
+		text = net.JoinHostPort(host, strconv.Itoa(defaultPort))
 	}
 	host, port, err := net.SplitHostPort(text)
 	if err != nil || host == "" {
-		return "", usageError("address %q: write host:port, like 10.0.0.1:%d, or a host alone", text, defaultPort)
+		return "", usageError("address %q: write host:port, like 10.0.0.1:%d or [fd00::1]:%[2]d, or a host alone", text, defaultPort)
 	}
 	if number, err := strconv.ParseUint(port, 10, 16); err != nil || number == 0 {
 		return "", usageError("address %q: the port must be a number from 1 to 65535", text)

@@ -30,9 +30,10 @@ type serveFlags struct {
 
 // serveReady is the line that says where the server can be called.
 type serveReady struct {
-	Event   string   `json:"event"` // ready
-	Address string   `json:"address"`
-	Port    string   `json:"port"` // xdp or udp
+	Event   string   `json:"event"`     // ready
+	Address string   `json:"address"`   // the first of Addresses
+	All     []string `json:"addresses"` // one, or one of each family
+	Port    string   `json:"port"`      // xdp or udp
 	Mode    string   `json:"mode"`
 	Methods []string `json:"methods"`
 	SLO     int64    `json:"slo_ns"`
@@ -170,12 +171,12 @@ func (f *serveFlags) registerMethods(srv *sw.Server) ([]string, error) {
 func (c *cli) printReady(ep *sw.Endpoint, f *serveFlags, methods []string) error {
 	if !c.text() {
 		return c.printLine(schemaServe, serveReady{
-			Event: "ready", Address: ep.Addr(), Port: ep.PortName(), Mode: ep.Mode(), Methods: methods,
+			Event: "ready", Address: ep.Addr(), All: ep.Addrs(), Port: ep.PortName(), Mode: ep.Mode(), Methods: methods,
 			SLO: int64(f.server.SLO), Control: f.control, PID: os.Getpid(),
 		})
 	}
 	return c.print(fmt.Sprintf("serving %s on %s over %s; SLO %v, control %s\n",
-		strings.Join(methods, ", "), ep.Addr(), ep.Mode(), f.server.SLO, f.control))
+		strings.Join(methods, ", "), strings.Join(ep.Addrs(), " and "), ep.Mode(), f.server.SLO, f.control))
 }
 
 // untilStopped prints statistics until the server has drained, or a second signal forbids to wait for that.

@@ -48,7 +48,9 @@ func TestUsageErrors(t *testing.T) {
 		"serve --xsk asavie":               "needs --interface",
 		"call 127.0.0.1 echo --xsk asavie": "needs --interface",
 		"serve --interface lo --xsk asavie --queues 2":            "one queue",
-		"serve --address ::1":                                     "IPv4",
+		"serve --address localhost":                               "10.0.0.1 or fd00::1",
+		"call [fd00::1]: echo":                                    "1 to 65535",
+		"call [fd00::1 echo":                                      "[fd00::1]:7700",
 		"serve --interface nosuch0":                               "no interface nosuch0",
 		"serve here":                                              "unknown command",
 		"call 127.0.0.1":                                          "between 2 and 3",
@@ -191,6 +193,7 @@ func TestSpinAndCPUs(t *testing.T) {
 func TestServerAddress(t *testing.T) {
 	for text, want := range map[string]string{
 		"10.0.0.1": "10.0.0.1:7700", "10.0.0.1:5": "10.0.0.1:5", "localhost": "localhost:7700",
+		"fd00::1": "[fd00::1]:7700", "[fd00::1]": "[fd00::1]:7700", "[fd00::1]:5": "[fd00::1]:5", "fe80::1%eth1": "[fe80::1%eth1]:7700",
 	} {
 		if got, err := serverAddress(text); got != want || err != nil {
 			t.Errorf("%q: %q, %v", text, got, err)

@@ -1,6 +1,6 @@
 // Package neighbour answers where a frame goes: next hop, and the Ethernet and IP addresses for it, of one interface.
 //
-// AF_XDP has neither routes nor ARP. Both stay the kernel's: a [Table] mirrors its tables by rtnetlink(7), and follows
+// AF_XDP has neither routes nor ARP nor neighbour discovery. Both stay the kernel's: a [Table] mirrors its tables by rtnetlink(7), and follows
 // them as they change. Nothing is learnt from received frames, so nobody can redirect our answers with one.
 // [Table.Lookup] is for the data path. A neighbour that the kernel doesn't know is made known by [Table.Resolve]:
 // one ordinary datagram to it, for which the kernel resolves.
@@ -10,6 +10,9 @@
 // a datagram too, every few seconds, upon which the kernel probes them (RFC 4861, section 7.3, which Linux applies to
 // ARP as well).
 //
-// IPv4 only. Routes are those of the tables local, main and default, in this order; [Table.PolicyRuleCount] says
-// whether the host has rules beyond these, which are not followed.
+// Both families. Routes are those of the tables local, main and (IPv4 only) default, in this order; [Table.PolicyRuleCount] says
+// whether the host has rules beyond these, which are not followed. Routes for certain sources (`from` in IPv6 routes), the
+// preference of IPv6 default routers, and what ICMP redirects say are not followed either.
+//
+// A link-local destination is always on the table's own interface.
 package neighbour

@@ -218,8 +218,10 @@ func hasten(t testing.TB, end *lab.End) {
 	if err := end.Do(func() error {
 		for _, setting := range []string{"base_reachable_time_ms=200", "delay_first_probe_time=0", "retrans_time_ms=100"} {
 			name, value, _ := strings.Cut(setting, "=")
-			if err := os.WriteFile("/proc/sys/net/ipv4/neigh/"+end.Interface+"/"+name, []byte(value), 0); err != nil {
-				return err
+			for _, family := range []string{"ipv4", "ipv6"} {
+				if err := os.WriteFile("/proc/sys/net/"+family+"/neigh/"+end.Interface+"/"+name, []byte(value), 0); err != nil {
+					return err
+				}
 			}
 		}
 		return nil

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stillwater-rpc/stillwater/hw/clock"
+	"github.com/stillwater-rpc/stillwater/internal/seedtest"
 )
 
 func cidr(t testing.TB, s string) *net.IPNet {
@@ -28,7 +29,7 @@ func addr(t testing.TB, s string) address {
 	t.Helper()
 	a, ok := addressFrom(net.ParseIP(s))
 	if !ok {
-		t.Fatalf("%q is no IPv4 address", s)
+		t.Fatalf("%q is no address", s)
 	}
 	return a
 }
@@ -99,6 +100,8 @@ func TestHop(t *testing.T) {
 		{"10.0.0.255", "", "", "broadcast"},
 		{"224.0.0.1", "", "", "multicast"},
 		{"255.255.255.255", "", "", "limited broadcast"},
+		{"0.0.0.0", "", "", "unspecified"},
+		{"2001:db8::1", "", "", "IPv6 does not go by the IPv4 default route"},
 	} {
 		next, source, ok := r.hop(addr(t, c.to))
 		if ok != (c.next != "") {
@@ -106,7 +109,7 @@ func TestHop(t *testing.T) {
 			continue
 		}
 		if ok && (next != addr(t, c.next) || source != addr(t, c.source)) {
-			t.Errorf("%s (%s): next %v source %v", c.to, c.why, next.mapped(), source.mapped())
+			t.Errorf("%s (%s): next %v source %v", c.to, c.why, next.bytes(), source.bytes())
 		}
 	}
 }
@@ -121,10 +124,18 @@ func TestNoAddressNoHop(t *testing.T) {
 	}
 }
 
+// draw makes an address whose bits are mostly zero, so that prefixes meet, of either family.
+func draw(random *rand.Rand) address {
+	if random.IntN(2) == 0 {
+		return address{low: 0xffff<<32 | uint64(random.Uint32()&0x0f0f0f0f)}
+	}
+	return address{random.Uint64() & 0x0f0f0f0f0f0f0f0f, random.Uint64() & 0x0f0f0f0f0f0f0f0f}
+}
+
 // TestMatchTwin compares with the obvious way, for tables that are scanned and tables that are hashed.
 func TestMatchTwin(t *testing.T) {
-	random := rand.New(rand.NewPCG(5, 6))
-	for try := range 100 {
+	random := seedtest.Rand(t)
+	for try := range 40 {
 		count := scanMax
 		if try%2 == 0 {
 			count = 200
@@ -132,10 +143,10 @@ func TestMatchTwin(t *testing.T) {
 		f := new(fib)
 		all := map[prefix]route{}
 		for i := range count {
-			length := uint8(random.IntN(33))
-			p := prefix{address(random.Uint32()&0x0f0f0f0f) & mask(length), length}
+			length := uint8(random.IntN(129))
+			p := prefix{draw(random).masked(mask(length)), length}
 			if _, found := all[p]; !found {
-				all[p] = route{gateway: address(i + 1)}
+				all[p] = route{gateway: address{low: uint64(i + 1)}}
 				f.add(p, all[p])
 			}
 		}
@@ -143,31 +154,53 @@ func TestMatchTwin(t *testing.T) {
 		if (f.scan != nil) != (len(all) <= scanMax) {
 			t.Fatalf("%d routes, scanned: %v", len(all), f.scan != nil)
 		}
-		for range 500 {
-			destination := address(random.Uint32() & 0x0f0f0f0f)
+		for range 200 {
+			destination := draw(random)
 			want, longest := route{}, -1
 			for p, r := range all {
-				if destination&mask(p.length) == p.network && int(p.length) > longest {
+				if slowContains(p, destination) && int(p.length) > longest {
 					want, longest = r, int(p.length)
 				}
 			}
 			got, ok := f.match(destination)
 			if ok != (longest >= 0) || got != want {
-				t.Fatalf("%#x: %+v, %v; want %+v", destination, got, ok, want)
+				t.Fatalf("%v: %+v, %v; want %+v", destination, got, ok, want)
 			}
 		}
 	}
 }
 
-func TestAddressForms(t *testing.T) {
-	ip := netip.MustParseAddr("10.1.2.3").As16()
-	a, ok := addressOf(&ip)
-	if !ok || a != 0x0a010203 || a.mapped() != ip {
-		t.Errorf("%v, %v", a, ok)
+// slowContains compares bit by bit.
+func slowContains(p prefix, a address) bool {
+	network, ip := p.network.bytes(), a.bytes()
+	for bit := range int(p.length) {
+		if (network[bit/8]^ip[bit/8])>>(7-bit%8)&1 != 0 {
+			return false
+		}
 	}
-	six := netip.MustParseAddr("2001:db8::1").As16()
-	if _, ok := addressOf(&six); ok {
-		t.Error("IPv6 passes for IPv4")
+	return true
+}
+
+func TestAddressForms(t *testing.T) {
+	for _, text := range []string{"10.1.2.3", "2001:db8::1", "::", "::1", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"} {
+		ip := netip.MustParseAddr(text).As16()
+		a := addressOf(&ip)
+		if a.bytes() != ip || a.isIPv4() != netip.MustParseAddr(text).Is4() || a != addr(t, text) {
+			t.Errorf("%s: %v", text, a)
+		}
+	}
+	if _, ok := addressFrom(nil); ok {
+		t.Error("nothing is an address")
+	}
+	for _, text := range []string{"0.0.0.0", "224.0.0.0", "255.255.255.255", "::", "ff00::", "ff02::1"} {
+		if addr(t, text).unicast() {
+			t.Errorf("%s passes for unicast", text)
+		}
+	}
+	for _, text := range []string{"0.0.0.1", "223.255.255.255", "::1", "fe80::1", "feff::"} {
+		if !addr(t, text).unicast() {
+			t.Errorf("%s does not pass for unicast", text)
+		}
 	}
 }
 
@@ -175,13 +208,14 @@ func TestAddressForms(t *testing.T) {
 func TestResolveLimits(t *testing.T) {
 	r := new(resolver)
 	start := clock.Time(1e12)
-	if !r.allow(1, start) || r.allow(1, start.Add(resolveInterval-1)) || !r.allow(1, start.Add(resolveInterval)) {
+	one := addr(t, "fe80::1")
+	if !r.allow(one, start) || r.allow(one, start.Add(resolveInterval-1)) || !r.allow(one, start.Add(resolveInterval)) {
 		t.Error("one next hop is not asked for once a second")
 	}
 	r = new(resolver)
 	allowed := 0
 	for i := range 1000 {
-		if r.allow(address(i), start) {
+		if r.allow(address{low: uint64(i)}, start) {
 			allowed++
 		}
 	}
@@ -190,7 +224,7 @@ func TestResolveLimits(t *testing.T) {
 	}
 	allowed = 0
 	for i := range 10000 { // one next hop each 0.1 ms, for 1 s
-		if r.allow(address(1000+i), start.Add(time.Duration(i+1)*100*time.Microsecond)) {
+		if r.allow(address{low: uint64(1000 + i)}, start.Add(time.Duration(i+1)*100*time.Microsecond)) {
 			allowed++
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/stillwater-rpc/stillwater/wire"
 )
 
-// Hop is what the headers of a frame need. Addresses are IPv4-mapped.
+// Hop is what the headers of a frame need. IPv4 addresses are IPv4-mapped.
 type Hop struct {
 	SrcIP   [16]byte // the kernel's choice of a source address for this destination
 	NextHop [16]byte // the destination itself, or its gateway
@@ -63,7 +63,6 @@ func open(ifindex int, probeInterval time.Duration) (_ *Table, err error) {
 			err = errors.Join(fmt.Errorf("neighbour: open interface %d: %w", ifindex, err), t.free())
 		}
 	}()
-	t.resolver.fd = -1
 	if t.handle, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
 		return nil, fmt.Errorf("rtnetlink: %w", err)
 	}
@@ -71,7 +70,7 @@ func open(ifindex int, probeInterval time.Duration) (_ *Table, err error) {
 	if t.events, err = subscribe(); err != nil {
 		return nil, fmt.Errorf("subscribe to changes: %w", err)
 	}
-	if t.resolver.fd, err = openResolver(ifindex); err != nil {
+	if err = t.resolver.start(ifindex); err != nil {
 		return nil, fmt.Errorf("socket to make the kernel resolve: %w", err)
 	}
 	if t.rules, err = policyRules(t.handle); err != nil {
@@ -89,7 +88,7 @@ func open(ifindex int, probeInterval time.Duration) (_ *Table, err error) {
 }
 
 // Lookup returns the hop towards ip, and false if there is none: no route out of this interface, an address of
-// our own, broadcast or multicast, or a next hop that the kernel does not know (see [Table.Resolve]). It takes no lock
+// our own, unspecified, broadcast or multicast, or a next hop that the kernel does not know (see [Table.Resolve]). It takes no lock
 // and does not allocate.
 func (t *Table) Lookup(ip [16]byte) (Hop, bool) {
 	hop, _, ok := t.view.Load().lookup(ip)
@@ -97,11 +96,7 @@ func (t *Table) Lookup(ip [16]byte) (Hop, bool) {
 }
 
 func (v *view) lookup(ip [16]byte) (Hop, *neighbour, bool) {
-	destination, ok := addressOf(&ip)
-	if !ok {
-		return Hop{}, nil, false
-	}
-	next, source, ok := v.routing.hop(destination)
+	next, source, ok := v.routing.hop(addressOf(&ip))
 	if !ok {
 		return Hop{}, nil, false
 	}
@@ -110,7 +105,7 @@ func (v *view) lookup(ip [16]byte) (Hop, *neighbour, bool) {
 		return Hop{}, nil, false
 	}
 	n.use()
-	return Hop{SrcIP: source.mapped(), NextHop: next.mapped(), SrcMAC: v.mac, DstMAC: n.mac}, n, true
+	return Hop{SrcIP: source.bytes(), NextHop: next.bytes(), SrcMAC: v.mac, DstMAC: n.mac}, n, true
 }
 
 // use marks the neighbour; there is no store if it is marked, so that the cache line stays shared.
@@ -120,7 +115,7 @@ func (n *neighbour) use() {
 	}
 }
 
-// PolicyRuleCount is how many routing rules (ip-rule(8)) the host had at Open beyond the kernel's own three. The
+// PolicyRuleCount is how many routing rules (ip-rule(8)) of either family the host had at Open beyond the kernel's own. The
 // table does not follow them: above 0, compare its answers with `ip route get`.
 func (t *Table) PolicyRuleCount() int { return t.rules }
 

@@ -4,9 +4,9 @@ package neighbour
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -42,7 +42,10 @@ func subscribe() (*os.File, error) {
 		return nil, err
 	}
 	groups := uint32(0)
-	for _, group := range []uint{unix.RTNLGRP_LINK, unix.RTNLGRP_NEIGH, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV4_ROUTE} {
+	for _, group := range []uint{
+		unix.RTNLGRP_LINK, unix.RTNLGRP_NEIGH, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV4_ROUTE,
+		unix.RTNLGRP_IPV6_IFADDR, unix.RTNLGRP_IPV6_ROUTE,
+	} {
 		groups |= 1 << (group - 1)
 	}
 	err = errors.Join(
@@ -54,25 +57,6 @@ func subscribe() (*os.File, error) {
 		return nil, err
 	}
 	return os.NewFile(uintptr(fd), "netlink"), nil
-}
-
-// policyRules counts the rules beyond the kernel's own. A kernel without policy routing has none.
-func policyRules(handle *netlink.Handle) (int, error) {
-	rules, err := handle.RuleList(netlink.FAMILY_V4)
-	if errors.Is(err, unix.EOPNOTSUPP) {
-		return 0, nil
-	}
-	count := 0
-	for _, rule := range rules {
-		switch {
-		case rule.Priority <= 0 && rule.Table == unix.RT_TABLE_LOCAL: // the kernel leaves a priority of 0 out
-		case rule.Priority == 32766 && rule.Table == unix.RT_TABLE_MAIN:
-		case rule.Priority == 32767 && rule.Table == unix.RT_TABLE_DEFAULT:
-		default:
-			count++
-		}
-	}
-	return count, err
 }
 
 // watcher keeps a table's view as the kernel's tables are. It alone writes it.
@@ -182,7 +166,7 @@ func (w *watcher) classify(message *syscall.NetlinkMessage) (change, bool) {
 			w.outdated = true
 			return change{}, false
 		}
-		if neigh.LinkIndex != w.table.ifindex || neigh.Family != netlink.FAMILY_V4 {
+		if neigh.LinkIndex != w.table.ifindex || !slices.Contains(families[:], neigh.Family) {
 			return change{}, false
 		}
 		if message.Header.Type == unix.RTM_DELNEIGH {
@@ -240,45 +224,6 @@ func (w *watcher) reload() error {
 	return netlink.ErrDumpInterrupted
 }
 
-// readTables asks the kernel. An interface that is gone has an empty view.
-func (w *watcher) readTables() (*view, error) {
-	handle, ifindex := w.table.handle, w.table.ifindex
-	link, err := handle.LinkByIndex(ifindex)
-	if err != nil {
-		if _, gone := errors.AsType[netlink.LinkNotFoundError](err); gone && w.started {
-			return emptyView, nil
-		}
-		return nil, fmt.Errorf("read the link: %w", err)
-	}
-	if len(link.Attrs().HardwareAddr) != len(wire.MAC{}) {
-		return nil, fmt.Errorf("%w: %s", ErrNotEthernet, link.Attrs().Name)
-	}
-	addrs, err := handle.AddrList(link, netlink.FAMILY_V4)
-	if err != nil {
-		return nil, fmt.Errorf("read the addresses: %w", err)
-	}
-	routes, err := handle.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Table: unix.RT_TABLE_UNSPEC}, netlink.RT_FILTER_TABLE)
-	if err != nil {
-		return nil, fmt.Errorf("read the routes: %w", err)
-	}
-	neighs, err := handle.NeighList(ifindex, netlink.FAMILY_V4)
-	if err != nil {
-		return nil, fmt.Errorf("read the neighbours: %w", err)
-	}
-	next := &view{
-		mac:        wire.MAC(link.Attrs().HardwareAddr),
-		routing:    newRouting(ifindex, routes, addrs),
-		neighbours: make(map[address]*neighbour, len(neighs)),
-	}
-	old := w.table.view.Load()
-	for i := range neighs {
-		if c, ok := changeOf(&neighs[i]); ok {
-			c.apply(next.neighbours, old.neighbours[c.ip])
-		}
-	}
-	return next, nil
-}
-
 // probe has the kernel confirm stale neighbours that were used since they were last probed.
 func (w *watcher) probe(now clock.Time) {
 	if now.Sub(w.probed) < w.table.probeInterval {
@@ -291,6 +236,3 @@ func (w *watcher) probe(now clock.Time) {
 		}
 	}
 }
-
-// ErrNotEthernet says that an interface has no Ethernet addresses, so that there are no frames for it to build.
-var ErrNotEthernet = errors.New("not an Ethernet interface")

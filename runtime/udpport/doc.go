@@ -5,6 +5,6 @@
 // reached while a spinning loop that yields is runnable. Everything is allocated by [Open]; a packet costs no
 // allocation and one copy each way, the kernel's.
 //
-// A Port has one owner at a time, as dispatcher.Port says. Its address may be a wildcard, but then the kernel chooses
-// the source address of what is sent: on a host with several addresses, listen on one of them.
+// A Port has one owner at a time, as dispatcher.Port says. Its address may be a wildcard: then it answers from the address that a peer
+// has sent to last, as long as it remembers that (see home.go); to others the kernel chooses the source.
 package udpport

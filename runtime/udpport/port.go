@@ -17,6 +17,8 @@ import (
 const (
 	// DefaultPayloadMax is what an Ethernet link of 1500 bytes carries in one unfragmented UDP packet over IPv4.
 	DefaultPayloadMax = 1500 - wire.IPv4HeaderBytes - wire.UDPHeaderBytes
+	// DefaultPayloadMaxIPv6 is the same over IPv6.
+	DefaultPayloadMaxIPv6 = 1500 - wire.IPv6HeaderBytes - wire.UDPHeaderBytes
 	// DefaultBufferCount lets four full batches be built before one is transmitted.
 	DefaultBufferCount = 256
 	// DefaultReceiveBufferBytes holds about 1,300 small packets, each of which the kernel accounts at 768 bytes. The
@@ -32,9 +34,11 @@ const (
 
 // Config says how to open a [Port].
 type Config struct {
-	// Listen is the address to bind; port 0 lets the kernel choose one. IPv4 or IPv6, and "[::]" takes both.
+	// Listen is the address to bind; port 0 lets the kernel choose one. IPv4 or IPv6, and "[::]" takes both. A link-local address
+	// needs its zone, and reaches link-local peers of that zone.
 	Listen netip.AddrPort
-	// PayloadMax is the largest payload in bytes, both ways; longer datagrams are dropped. 0 means DefaultPayloadMax.
+	// PayloadMax is the largest payload in bytes, both ways; longer datagrams are dropped. 0 means DefaultPayloadMax to receive, and to
+	// send too unless the port is one for IPv6, which sends at most DefaultPayloadMaxIPv6.
 	PayloadMax int
 	// BufferCount is how many buffers can be lent or queued at once. 0 means DefaultBufferCount.
 	BufferCount int
@@ -53,6 +57,7 @@ type Port struct {
 	local      wire.Addr
 	payloadMax int
 	stamps     bool
+	homes      *homes     // nil unless the address is a wildcard
 	emptyAt    clock.Time // when the socket was last known to hold nothing
 
 	in    receiver
@@ -64,6 +69,11 @@ var _ dispatcher.Port = (*Port)(nil)
 
 // Open binds a socket and allocates all that the port will ever need.
 func Open(cfg Config) (*Port, error) {
+	four := cfg.Listen.Addr().Unmap().Is4()
+	receiveMax := cmp.Or(cfg.PayloadMax, DefaultPayloadMax)
+	if cfg.PayloadMax == 0 && !four {
+		cfg.PayloadMax = DefaultPayloadMaxIPv6
+	}
 	cfg.PayloadMax = cmp.Or(cfg.PayloadMax, DefaultPayloadMax)
 	cfg.BufferCount = cmp.Or(cfg.BufferCount, DefaultBufferCount)
 	cfg.ReceiveBufferBytes = cmp.Or(cfg.ReceiveBufferBytes, DefaultReceiveBufferBytes)
@@ -78,7 +88,7 @@ func Open(cfg Config) (*Port, error) {
 	}
 	p := &Port{payloadMax: cfg.PayloadMax, stamps: !cfg.NoKernelStamps}
 	p.family = unix.AF_INET6
-	if cfg.Listen.Addr().Unmap().Is4() {
+	if four {
 		p.family = unix.AF_INET
 	}
 	fd, err := unix.Socket(int(p.family), unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.IPPROTO_UDP)
@@ -90,7 +100,7 @@ func Open(cfg Config) (*Port, error) {
 		unix.Close(fd)
 		return nil, fmt.Errorf("udpport: open %v: %w", cfg.Listen, err)
 	}
-	p.in.init(cfg.PayloadMax)
+	p.in.init(receiveMax)
 	p.out.init(cfg.PayloadMax, cfg.BufferCount)
 	return p, nil
 }
@@ -108,14 +118,22 @@ func (p *Port) configure(cfg Config) error {
 			return fmt.Errorf("ask for arrival stamps: %w", err)
 		}
 	}
+	if cfg.Listen.Addr().IsUnspecified() {
+		if err := p.askForHomes(); err != nil {
+			return fmt.Errorf("ask for destinations: %w", err)
+		}
+	}
 	if err := p.forbidFragments(); err != nil {
 		return fmt.Errorf("forbid fragments: %w", err)
 	}
-	if err := unix.Bind(p.fd, sockaddrOf(cfg.Listen, p.family)); err != nil {
+	name, err := sockaddrOf(cfg.Listen, p.family)
+	if err != nil {
+		return err
+	}
+	if err := unix.Bind(p.fd, name); err != nil {
 		return fmt.Errorf("bind: %w", err)
 	}
-	name, err := unix.Getsockname(p.fd)
-	if err != nil {
+	if name, err = unix.Getsockname(p.fd); err != nil {
 		return fmt.Errorf("read the bound address: %w", err)
 	}
 	p.local = addrOf(name)
@@ -142,7 +160,7 @@ func (p *Port) FD() int { return p.fd }
 // LocalAddr is the bound address.
 func (p *Port) LocalAddr() wire.Addr { return p.local }
 
-// PayloadMax is the largest payload in bytes.
+// PayloadMax is the largest payload in bytes that can be sent.
 func (p *Port) PayloadMax() int { return p.payloadMax }
 
 // Name is "udp".

@@ -355,6 +355,9 @@ func TestOpenErrors(t *testing.T) {
 	for name, cfg := range map[string]udpport.Config{
 		"no address":           {},
 		"address taken":        {Listen: taken},
+		"foreign IPv6 address": {Listen: netip.MustParseAddrPort("[2001:db8::1]:0")},
+		"no zone":              {Listen: netip.MustParseAddrPort("[fe80::1]:0")},
+		"no such zone":         {Listen: netip.MustParseAddrPort("[fe80::1%nosuch0]:0")},
 		"foreign address":      {Listen: netip.MustParseAddrPort("192.0.2.1:0")},
 		"payload max too big":  {Listen: loopback, PayloadMax: 65508},
 		"payload max negative": {Listen: loopback, PayloadMax: -1},

@@ -11,13 +11,13 @@ import (
 	"github.com/stillwater-rpc/stillwater/hw/clock"
 )
 
-// receiver is what recvmmsg fills in: for each message a payload, a sender, and a control message with the stamp.
+// receiver is what recvmmsg fills in: for each message a payload, a sender, and control messages with the stamp and our own address.
 type receiver struct {
 	headers  []unix.Mmsghdr
 	vectors  []unix.Iovec
 	payloads [][]byte
 	names    []sockaddr
-	controls []stampControl
+	controls []received
 	dirty    int // how many headers the kernel has written to
 }
 
@@ -26,7 +26,7 @@ func (in *receiver) init(payloadMax int) {
 	in.vectors = make([]unix.Iovec, receiveBatch)
 	in.payloads = cut(receiveBatch, payloadMax)
 	in.names = make([]sockaddr, receiveBatch)
-	in.controls = make([]stampControl, receiveBatch)
+	in.controls = make([]received, receiveBatch)
 	for i := range in.headers {
 		in.vectors[i].Base = &in.payloads[i][0]
 		in.vectors[i].SetLen(payloadMax)
@@ -39,13 +39,14 @@ func (in *receiver) init(payloadMax int) {
 }
 
 // reset undoes what the last call wrote into lengths that are the kernel's input as well.
-func (in *receiver) reset(stamps bool) {
+func (in *receiver) reset(stamps, homes bool) {
 	for i := range in.headers[:in.dirty] {
 		header := &in.headers[i].Hdr
 		header.Namelen = sockaddrBytes
-		if stamps {
-			header.Control = in.controls[i].pointer()
-			header.SetControllen(stampControlBytes)
+		if stamps || homes {
+			control, size := in.controls[i].room(stamps, homes)
+			header.Control = control
+			header.SetControllen(size)
 		}
 	}
 	in.dirty = 0
@@ -63,14 +64,14 @@ func cut(count, size int) [][]byte {
 }
 
 // Receive takes what the socket holds, up to len(batch) or 64 datagrams, in one system call. Datagrams longer than
-// PayloadMax are dropped and counted.
+// Config.PayloadMax says are dropped and counted.
 func (p *Port) Receive(now clock.Time, batch []dispatcher.Datagram) int {
 	in := &p.in
 	room := min(len(batch), receiveBatch)
 	if room == 0 {
 		return 0
 	}
-	in.reset(p.stamps)
+	in.reset(p.stamps, p.homes != nil)
 	got, errno := recvmmsg(p.fd, in.headers[:room])
 	if errno == unix.ECONNREFUSED || errno == unix.EINTR {
 		// The first is the echo of an earlier packet, by ICMP: taken off by being reported, it says nothing of
@@ -110,8 +111,13 @@ func (p *Port) collect(now clock.Time, batch []dispatcher.Datagram, got int) (co
 		}
 		arrival := now
 		if p.stamps {
-			if stamp, ok := in.controls[i].stamp(&header.Hdr); ok {
+			if stamp, ok := in.controls[i].stamp.read(&header.Hdr); ok {
 				arrival = p.bound(clock.Time(stamp-wallAhead), now)
+			}
+		}
+		if p.homes != nil {
+			if local, link, ok := in.controls[i].info.local(); ok {
+				p.homes.note(&from, local, link)
 			}
 		}
 		batch[count] = dispatcher.Datagram{Payload: in.payloads[i][:header.Len], From: from, Arrival: arrival}

@@ -30,6 +30,7 @@ type sender struct {
 	headers []unix.Mmsghdr
 	vectors []unix.Iovec
 	names   []sockaddr
+	infos   []infoControl // the sources, on a wildcard port
 }
 
 func (out *sender) init(payloadMax, bufferCount int) {
@@ -43,6 +44,7 @@ func (out *sender) init(payloadMax, bufferCount int) {
 	out.headers = make([]unix.Mmsghdr, bufferCount)
 	out.vectors = make([]unix.Iovec, bufferCount)
 	out.names = make([]sockaddr, bufferCount)
+	out.infos = make([]infoControl, bufferCount)
 	for i := range out.headers {
 		header := &out.headers[i].Hdr
 		header.Iov = &out.vectors[i]
@@ -83,10 +85,25 @@ func (p *Port) Send(b dispatcher.Buffer, to wire.Addr) {
 		return
 	}
 	out.headers[at].Hdr.Namelen = length
+	if p.homes != nil {
+		out.from(at, p.homes.of(&to), p.family)
+	}
 	out.vectors[at].Base = &out.buffers[token][0]
 	out.vectors[at].SetLen(len(b.Bytes))
 	out.tokens[at] = token
 	out.queued++
+}
+
+// from gives an entry of the queue a source, nil for the kernel's choice.
+func (out *sender) from(at int, source *home, family uint16) {
+	header := &out.headers[at].Hdr
+	if source == nil {
+		header.Control = nil
+		header.SetControllen(0)
+		return
+	}
+	header.Control = out.infos[at].pointer()
+	header.SetControllen(out.infos[at].set(source, family))
 }
 
 // take checks that a buffer is lent, and passes it on. A buffer with two owners sends one peer's answer to another,
@@ -121,7 +138,7 @@ func (p *Port) Kick() {
 			head = out.queued
 		case errno == unix.EINTR: // nothing was sent
 		default:
-			p.stats.SendDropped++
+			p.refused(head)
 			head++
 		}
 	}
@@ -129,6 +146,17 @@ func (p *Port) Kick() {
 		out.release(token)
 	}
 	out.queued = 0
+}
+
+// refused counts a packet that the kernel does not send. It may be the source that is refused.
+func (p *Port) refused(at int) {
+	p.stats.SendDropped++
+	if p.homes == nil {
+		return
+	}
+	if to, ok := p.out.names[at].addr(); ok {
+		p.homes.forget(&to)
+	}
 }
 
 // Outstanding is 0: the kernel copies what it is given, and needs no second call.

@@ -4,7 +4,10 @@ package udpport
 
 import (
 	"encoding/binary"
+	"fmt"
+	"net"
 	"net/netip"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -51,12 +54,24 @@ func (s *sockaddr) set(a wire.Addr, family uint16) (length uint32, ok bool) {
 	return unix.SizeofSockaddrInet6, true
 }
 
-// sockaddrOf is for the calls that are made once.
-func sockaddrOf(ap netip.AddrPort, family uint16) unix.Sockaddr {
+// sockaddrOf is for the calls that are made once. A zone is the name or the number of an interface of the calling thread's namespace.
+func sockaddrOf(ap netip.AddrPort, family uint16) (unix.Sockaddr, error) {
 	if family == unix.AF_INET {
-		return &unix.SockaddrInet4{Port: int(ap.Port()), Addr: ap.Addr().Unmap().As4()}
+		return &unix.SockaddrInet4{Port: int(ap.Port()), Addr: ap.Addr().Unmap().As4()}, nil
 	}
-	return &unix.SockaddrInet6{Port: int(ap.Port()), Addr: ap.Addr().As16()}
+	name := &unix.SockaddrInet6{Port: int(ap.Port()), Addr: ap.Addr().As16()}
+	if zone := ap.Addr().Zone(); zone != "" {
+		index, err := strconv.ParseUint(zone, 10, 32)
+		if err != nil {
+			device, err := net.InterfaceByName(zone)
+			if err != nil {
+				return nil, fmt.Errorf("zone %s: %w", zone, err)
+			}
+			index = uint64(device.Index)
+		}
+		name.ZoneId = uint32(index)
+	}
+	return name, nil
 }
 
 // addrOf is its reverse.

@@ -39,13 +39,45 @@ const stampControlBytes = int(unsafe.Sizeof(stampControl{}))
 
 func (c *stampControl) pointer() *byte { return (*byte)(unsafe.Pointer(c)) }
 
-// stamp reads the stamp in ns, if the kernel wrote one.
-func (c *stampControl) stamp(message *unix.Msghdr) (int64, bool) {
+// read reads the stamp in ns, if the kernel wrote one.
+func (c *stampControl) read(message *unix.Msghdr) (int64, bool) {
 	if int(message.Controllen) < stampControlBytes ||
 		c.header.Level != unix.SOL_SOCKET || c.header.Type != unix.SO_TIMESTAMPNS {
 		return 0, false
 	}
 	return c.when.Nano(), true
+}
+
+// infoControl is the control message of IP_PKTINFO or IPV6_PKTINFO: struct cmsghdr and what home.go says.
+type infoControl struct {
+	header unix.Cmsghdr
+	info   [24]byte
+}
+
+// received is where recvmmsg puts the control messages of one datagram: the stamp comes first, if there is one (net/ipv4/udp.c and
+// net/ipv6/udp.c, sock_recv_cmsgs before the family's own).
+type received struct {
+	stamp stampControl
+	info  infoControl
+}
+
+const infoControlBytes = int(unsafe.Sizeof(infoControl{}))
+
+func (c *infoControl) pointer() *byte { return (*byte)(unsafe.Pointer(c)) }
+
+// room is what the kernel is offered.
+func (c *received) room(stamps, homes bool) (*byte, int) {
+	first, size := c.stamp.pointer(), 0
+	if !stamps {
+		first = c.info.pointer()
+	} else {
+		size = stampControlBytes
+	}
+	if homes {
+		c.info.header.Level, c.info.header.Type = 0, 0 // of the last one
+		size += infoControlBytes
+	}
+	return first, size
 }
 
 // The places in what SO_MEMINFO returns, and the number of its words (include/uapi/linux/sock_diag.h).

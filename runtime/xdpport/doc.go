@@ -1,6 +1,6 @@
 // Package xdpport is the port over AF_XDP: one XSK on one NIC queue, the steering program that feeds it, and the kernel's
 // route and neighbour tables for where packets go.
 //
-// The kernel keeps the interface: ARP, ping and every other packet that is not for our address and port pass on. The UDP port is held by an ordinary
-// socket too, so that nobody else can take it. If the process dies, the program detaches with it, since its link is not pinned.
+// A port has one address, or one of each family. The kernel keeps the interface: ARP, neighbour discovery, ping and every other packet that is not for our addresses and port pass on. The UDP port is held by an ordinary
+// socket at each address too, so that nobody else can take it. If the process dies, the program detaches with it, since its link is not pinned.
 package xdpport

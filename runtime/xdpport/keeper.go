@@ -239,5 +239,5 @@ func (k *keeper) resized(mtu int) {
 
 // payloadFor is what fits into a packet of the MTU and into a frame.
 func (p *Port) payloadFor(mtu int) int {
-	return max(min(mtu+wire.EthernetHeaderBytes, p.umem.PacketSizeMax())-wire.FrameHeaderBytes, 0)
+	return max(min(mtu+wire.EthernetHeaderBytes, p.umem.PacketSizeMax())-p.local.headers(), 0)
 }

@@ -87,7 +87,7 @@ func TestKernelKeepsInterface(t *testing.T) {
 func knows(t *testing.T, end *lab.End, ip net.IP, hardware net.HardwareAddr) (found bool) {
 	t.Helper()
 	if err := end.Do(func() error {
-		entries, err := netlink.NeighList(end.Index, netlink.FAMILY_V4)
+		entries, err := netlink.NeighList(end.Index, netlink.FAMILY_ALL)
 		for _, e := range entries {
 			found = found || e.IP.Equal(ip) && bytes.Equal(e.HardwareAddr, hardware)
 		}
@@ -158,8 +158,11 @@ func crafted(pair *lab.Pair, to wire.Addr) (bad map[string][]byte, good []byte) 
 func TestBadFrames(t *testing.T) {
 	pair := labtest.NewPair(t, lab.PairConfig{})
 	p := open(t, pair.A, xdpport.Config{Port: 7700})
-	raw := packetSocket(t, pair.B)
 	bad, good := crafted(pair, p.LocalAddr())
+	badFrames(t, p, packetSocket(t, pair.B), bad, good)
+}
+
+func badFrames(t *testing.T, p *xdpport.Port, raw int, bad map[string][]byte, good []byte) {
 	var batch [64]dispatcher.Datagram
 	drain := func() (good int) {
 		for n := p.Receive(clock.Now(), batch[:]); n > 0; n = p.Receive(clock.Now(), batch[:]) {

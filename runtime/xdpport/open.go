@@ -8,12 +8,10 @@ import (
 	"net/netip"
 
 	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 
 	"github.com/stillwater-rpc/stillwater/bpf"
 	"github.com/stillwater-rpc/stillwater/hw/nic"
 	"github.com/stillwater-rpc/stillwater/runtime/neighbour"
-	"github.com/stillwater-rpc/stillwater/runtime/udpport"
 	"github.com/stillwater-rpc/stillwater/xsk"
 )
 
@@ -22,16 +20,13 @@ type Config struct {
 	Interface string     // required
 	Queue     uint32     // the first receive queue of the interface that gets a socket
 	Queues    int        // how many queues from there on; 0 = all, at most QueuesMax
-	Address   netip.Addr // unset = the interface's first IPv4 address
+	Address   netip.Addr // of either family; unset or :: = the interface's first of each, 0.0.0.0 = of IPv4 only
 	Port      uint16     // 0 = a free one
 	Sockets   *Sockets   // another implementation of the sockets, on one queue; nil = package xsk
 }
 
 // QueuesMax is how many queues one port serves: each is looked at in every turn of the loop, and each has 3 MiB of frames or more.
 const QueuesMax = 64
-
-// ErrNoAddress says that the interface has no IPv4 address.
-var ErrNoAddress = errors.New("interface has no IPv4 address: give it one, or name the address")
 
 // ErrNoQueue says that the interface has no such queue.
 var ErrNoQueue = errors.New("no such queue")
@@ -43,41 +38,27 @@ func Open(cfg Config) (*Port, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding interface %s: %w", cfg.Interface, err)
 	}
-	if !cfg.Address.IsValid() || cfg.Address.IsUnspecified() {
-		if cfg.Address, err = firstAddress(link); err != nil {
-			return nil, fmt.Errorf("%s: %w", cfg.Interface, err)
-		}
+	addresses, err := cfg.addresses(link)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", cfg.Interface, err)
 	}
 	p := &Port{cfg: cfg, space: space{-1}, resize: make(chan resize), kept: make(chan struct{})}
-	if err := p.open(cfg, link); err != nil {
+	if err := p.open(cfg, addresses, link); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
 	return p, nil
 }
 
-func firstAddress(link netlink.Link) (netip.Addr, error) {
-	addresses, err := netlink.AddrList(link, unix.AF_INET)
-	if err != nil {
-		return netip.Addr{}, fmt.Errorf("listing addresses: %w", err)
-	}
-	for _, a := range addresses {
-		if ip, ok := netip.AddrFromSlice(a.IP.To4()); ok {
-			return ip, nil
-		}
-	}
-	return netip.Addr{}, ErrNoAddress
-}
-
 // open takes one step after the other; Close undoes those that were taken.
-func (p *Port) open(cfg Config, link netlink.Link) (err error) {
+func (p *Port) open(cfg Config, addresses []netip.Addr, link netlink.Link) (err error) {
 	if p.space, err = here(); err != nil {
 		return err
 	}
 	p.device = device{name: cfg.Interface, index: link.Attrs().Index}
-	if p.slow, err = udpport.Open(udpport.Config{Listen: netip.AddrPortFrom(cfg.Address, cfg.Port)}); err != nil {
-		return fmt.Errorf("holding UDP port %d of %v: %w", cfg.Port, cfg.Address, err)
+	if p.slow, err = openSlow(addresses, cfg.Port); err != nil {
+		return err
 	}
-	p.local = p.slow.LocalAddr()
+	p.local = p.slow.local()
 	if p.hops, err = neighbour.Open(p.device.index); err != nil {
 		return err
 	}
@@ -171,9 +152,10 @@ func (p *Port) attach() (mode bpf.Mode, err error) {
 			return mode, err
 		}
 	}
-	local := p.local.AddrPort()
-	if err = p.program.RegisterService(local.Addr(), local.Port()); err != nil {
-		return mode, err
+	for _, local := range p.local.all() {
+		if err = p.program.RegisterService(local.AddrPort().Addr(), local.Port); err != nil {
+			return mode, err
+		}
 	}
 	return p.program.Attach(p.device.index, bpf.ModeAuto)
 }
@@ -215,11 +197,7 @@ func (p *Port) Close() error {
 		errs = append(errs, p.hops.Close())
 		p.hops = nil
 	}
-	if p.slow != nil {
-		errs = append(errs, p.slow.Close())
-		p.slow = nil
-	}
-	errs = append(errs, p.space.close())
-	p.space.fd = -1
+	errs = append(errs, p.slow.close(), p.space.close())
+	p.slow, p.space.fd = nil, -1
 	return errors.Join(errs...)
 }

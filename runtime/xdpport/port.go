@@ -15,7 +15,6 @@ import (
 	"github.com/stillwater-rpc/stillwater/dispatcher"
 	"github.com/stillwater-rpc/stillwater/hw/clock"
 	"github.com/stillwater-rpc/stillwater/runtime/neighbour"
-	"github.com/stillwater-rpc/stillwater/runtime/udpport"
 	"github.com/stillwater-rpc/stillwater/wire"
 	"github.com/stillwater-rpc/stillwater/xsk"
 	"github.com/stillwater-rpc/stillwater/xsk/frame"
@@ -27,10 +26,10 @@ const batchMax = 64
 // stampMax is how old a stamp may be. An older one is what the frame held before the program wrote stamps.
 const stampMax = 10 * time.Second
 
-// slowEvery is how often the kernel's socket is looked at while it brings nothing: each look is a system call.
+// slowEvery is how often the kernel's sockets are looked at while they bring nothing: each look is a system call a socket.
 const slowEvery = 100 * time.Microsecond
 
-// Port is a dispatcher.Port over the XSKs of an interface's queues, which share one UMEM, and the kernel's socket for what the program passes
+// Port is a dispatcher.Port over the XSKs of an interface's queues, which share one UMEM, and the kernel's sockets for what the program passes
 // on. It has one user at a time. Once closed, it receives nothing and lends nothing.
 type Port struct {
 	umem    frames    // a *xsk.UMEM, unless the sockets are of another implementation; nil once closed
@@ -39,9 +38,9 @@ type Port struct {
 	program *bpf.Program
 	hops    *neighbour.Table
 	hop     neighbour.Cache
-	slow    *udpport.Port // holds the port, and serves what XDP passes on
-	slowAt  clock.Time    // when the kernel's socket is looked at next
-	local   wire.Addr
+	slow    slowPorts  // hold the port, and serve what XDP passes on
+	slowAt  clock.Time // when the kernel's sockets are looked at next
+	local   locals
 	device  device
 	cfg     Config
 	space   space
@@ -62,7 +61,7 @@ type Port struct {
 
 var _ dispatcher.Port = (*Port)(nil)
 
-// Receive takes packets off the RX rings, after giving back the frames of the previous call, and now and then off the kernel's socket.
+// Receive takes packets off the RX rings, after giving back the frames of the previous call, and now and then off the kernel's sockets.
 func (p *Port) Receive(now clock.Time, batch []dispatcher.Datagram) int {
 	if p.umem == nil {
 		return 0
@@ -71,8 +70,8 @@ func (p *Port) Receive(now clock.Time, batch []dispatcher.Datagram) int {
 	p.taken = p.queues.receive(p.batch[:min(len(batch), batchMax)])
 	count := 0
 	for _, desc := range p.batch[:p.taken] {
-		d, err := wire.ParseUDPv4(p.umem.Bytes(desc))
-		if err != nil || d.Destination != p.local {
+		d, err := wire.ParseDatagram(p.umem.Bytes(desc))
+		if err != nil || !p.local.has(&d.Destination) {
 			p.stats.ReceiveDropped++
 			continue
 		}
@@ -93,9 +92,9 @@ func (p *Port) Receive(now clock.Time, batch []dispatcher.Datagram) int {
 	return count
 }
 
-// receiveSlow takes what the kernel's socket holds. While it brings something, it is looked at every time.
+// receiveSlow takes what the kernel's sockets hold. While they bring something, they are looked at every time.
 func (p *Port) receiveSlow(now clock.Time, batch []dispatcher.Datagram) int {
-	n := p.slow.Receive(now, batch)
+	n := p.slow.receive(now, batch)
 	if n == 0 {
 		p.slowAt = now.Add(slowEvery)
 	}
@@ -117,24 +116,26 @@ func (p *Port) Lend() (dispatcher.Buffer, bool) {
 			return dispatcher.Buffer{}, false
 		}
 	}
-	const start = wire.FrameHeaderBytes
+	start := p.local.headers()
 	return dispatcher.Buffer{Bytes: packet[start : start : start+p.payloadMax], Token: uint64(addr)}, true
 }
 
 // Send writes the headers before the payload and puts the frame on a TX ring. A packet without a known next hop is dropped, while
-// the kernel is made to look for it.
+// the kernel is made to look for it; so is one to a family that the port has no address of.
 func (p *Port) Send(b dispatcher.Buffer, to wire.Addr) {
 	addr := frame.Addr(b.Token)
+	source := p.local.from(&to)
 	hop, ok := p.hop.Lookup(to.IP)
-	if !ok {
-		p.hops.Resolve(to.IP)
+	if !ok || source == nil {
+		if source != nil {
+			p.hops.Resolve(to.IP)
+		}
 		p.stats.SendDropped++
 		p.umem.Drop(addr)
 		return
 	}
-	desc := frame.Desc{Addr: addr, Len: uint32(wire.FrameHeaderBytes + len(b.Bytes))}
-	wire.EncodeUDPv4(p.umem.Bytes(desc), &wire.Datagram{
-		SourceMAC: hop.SrcMAC, DestinationMAC: hop.DstMAC, Source: p.local, Destination: to,
+	desc := p.encode(addr, len(b.Bytes), &wire.Datagram{
+		SourceMAC: hop.SrcMAC, DestinationMAC: hop.DstMAC, Source: *source, Destination: to,
 	})
 	q := p.queues.to(&to)
 	if q == nil || !q.Submit(desc) {
@@ -172,7 +173,8 @@ func (p *Port) Outstanding() int {
 
 // Wait blocks in poll(2). The signals of Go's scheduler interrupt it, which is as good as a time-out.
 func (p *Port) Wait(timeout time.Duration, wake int) error {
-	fds := append(p.queues.poll, unix.PollFd{Fd: int32(p.slow.FD()), Events: unix.POLLIN}, unix.PollFd{Fd: int32(wake), Events: unix.POLLIN})
+	fds := append(p.queues.poll, unix.PollFd{Fd: int32(wake), Events: unix.POLLIN})
+	fds = p.slow.poll(fds)
 	ts := unix.NsecToTimespec(int64(timeout))
 	if _, err := unix.Ppoll(fds, &ts, nil); err != nil && !errors.Is(err, unix.EINTR) {
 		return fmt.Errorf("waiting for packets: %w", err)
@@ -181,10 +183,14 @@ func (p *Port) Wait(timeout time.Duration, wake int) error {
 	return nil
 }
 
-// LocalAddr is the address that the program steers to us.
-func (p *Port) LocalAddr() wire.Addr { return p.local }
+// LocalAddr is the address that the program steers to us, of a port with two the IPv4 one: see LocalAddrs.
+func (p *Port) LocalAddr() wire.Addr { return p.local.all()[0] }
 
-// PayloadMax is what fits into a packet of the interface's MTU.
+// LocalAddrs are the addresses that the program steers to us: one, or one of each family. What is sent comes from that of its
+// destination's family, so an answer comes from where the request was sent to.
+func (p *Port) LocalAddrs() []wire.Addr { return p.local.all() }
+
+// PayloadMax is what fits into a packet of the interface's MTU; over IPv6, if the port has an IPv6 address.
 func (p *Port) PayloadMax() int { return p.payloadMax }
 
 // Name is "xdp".
@@ -207,8 +213,7 @@ func (p *Port) Stats() dispatcher.PortStats {
 	s := p.stats
 	p.queues.statistics(&s)
 	s.QueuesUnserved = max(p.device.have-len(p.queues.open), 0)
-	slow := p.slow.Stats()
-	s.ReceiveDropped += slow.ReceiveDropped
+	s.ReceiveDropped += p.slow.dropped()
 	return s
 }
 

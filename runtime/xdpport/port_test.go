@@ -83,9 +83,15 @@ func send(t *testing.T, p *xdpport.Port, to wire.Addr, payload []byte) {
 // returns who sent it.
 func expect(t *testing.T, from, at *xdpport.Port, payload []byte) (sender wire.Addr) {
 	t.Helper()
+	return expectAt(t, from, at, at.LocalAddr(), payload)
+}
+
+// expectAt is expect, at one of a port's addresses.
+func expectAt(t *testing.T, from, at *xdpport.Port, to wire.Addr, payload []byte) (sender wire.Addr) {
+	t.Helper()
 	var batch [8]dispatcher.Datagram
 	await(t, fmt.Sprintf("%d bytes from %v", len(payload), from.LocalAddr()), func() bool {
-		send(t, from, at.LocalAddr(), payload)
+		send(t, from, to, payload)
 		n := at.Receive(clock.Now(), batch[:])
 		for _, d := range batch[:n] {
 			if bytes.Equal(d.Payload, payload) {

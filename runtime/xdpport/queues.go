@@ -19,7 +19,7 @@ import (
 type queues struct {
 	open []rings       // each a *xsk.Queue, unless the sockets are of another implementation
 	ids  []uint32      // of the interface's queues, beside open
-	poll []unix.PollFd // beside open, with room for two more
+	poll []unix.PollFd // beside open, with room for polledBeside more
 	// sending are those of open that packets leave by: a socket on a queue without a transmit queue of that number keeps what it is given
 	// for ever (net/xdp/xsk.c, __xsk_generic_xmit).
 	sending  []rings
@@ -28,6 +28,9 @@ type queues struct {
 	gone     dispatcher.PortStats // what the kernel counted for sockets that are closed
 	next     int                  // in open, of the first to be asked by the next receive
 }
+
+// polledBeside the queues are the kernel's sockets, one of a family, and the eventfd that wakes.
+const polledBeside = 3
 
 // add takes a queue into service.
 func (s *queues) add(id uint32, q rings) {
@@ -83,7 +86,7 @@ func (s *queues) beyond(id uint32) (ids []uint32) {
 // rebuild makes what follows from the open queues.
 func (s *queues) rebuild() {
 	s.next = 0
-	s.poll = make([]unix.PollFd, len(s.open), len(s.open)+2)
+	s.poll = make([]unix.PollFd, len(s.open), len(s.open)+polledBeside)
 	s.sending = nil
 	for i, q := range s.open {
 		if int(s.ids[i]) < s.transmit && !slices.Contains(s.retired, s.ids[i]) {
