@@ -34,6 +34,19 @@ func (m Mode) String() string {
 	return [...]string{"auto", "native", "generic", "offload"}[m&3]
 }
 
+// modeOf is the mode of what netlink says is attached.
+func modeOf(xdp *netlink.LinkXdp) Mode {
+	switch xdp.AttachMode {
+	case nl.XDP_ATTACHED_DRV:
+		return ModeNative
+	case nl.XDP_ATTACHED_SKB:
+		return ModeGeneric
+	case nl.XDP_ATTACHED_HW:
+		return ModeOffload
+	}
+	return ModeAuto
+}
+
 func (m Mode) flags() link.XDPAttachFlags {
 	switch m {
 	case ModeNative:
@@ -63,6 +76,7 @@ type Status struct {
 	Ours      bool      // by its name, whichever process attached it
 	LinkID    uint32    // the bpf_link that holds it; 0 if it was attached by netlink
 	Holders   []Process // processes with a descriptor of that link; none if it is pinned or theirs is not ours to see
+	Pin       string    // the pin of that link, if it is in a folder of PinRoot or one that was named
 }
 
 // HeldError says that an interface runs a program that we may not replace or remove.
@@ -73,6 +87,7 @@ type HeldError struct {
 	Mode      Mode
 	LinkID    uint32    // 0: attached by netlink
 	Holders   []Process // of the link, as far as they can be seen
+	Pin       string    // of the link, as far as it was found
 }
 
 // Error names the holder and the cure.
@@ -89,6 +104,10 @@ func (e *HeldError) Error() string {
 			names[i] = fmt.Sprintf("process %d (%s)", holder.PID, holder.Command)
 		}
 		return text + ", held by " + strings.Join(names, ", ") + ": stop the holder, or use another interface"
+	case e.Pin != "":
+		dir := filepath.Dir(e.Pin)
+		return text + fmt.Sprintf(", held by the pin %s: share it with `--pin-path %s`, or end it with `stillwater xdp detach %s --pin-path %s`, "+
+			"or use another interface", e.Pin, dir, e.Interface, dir)
 	case e.LinkID != 0:
 		return text + fmt.Sprintf(", held by bpf_link %d of no visible process: remove its pin in the bpf file system, "+
 			"or stop its owner, or use another interface", e.LinkID)
@@ -102,12 +121,13 @@ func (e *HeldError) Error() string {
 const programName = steerProgStillwaterXdp
 
 func (s *Status) held() *HeldError {
-	return &HeldError{s.Interface, s.ProgramID, s.Name, s.Mode, s.LinkID, s.Holders}
+	return &HeldError{s.Interface, s.ProgramID, s.Name, s.Mode, s.LinkID, s.Holders, s.Pin}
 }
 
 // Inspect reports what runs at the XDP hook of an interface of the calling thread's network namespace. It changes nothing.
-// What it may not see (name, link, holders) without CAP_SYS_ADMIN stays empty.
-func Inspect(ifname string) (*Status, error) {
+// What it may not see (name, link, holders) without CAP_SYS_ADMIN stays empty. The link's pin is looked for in the folders of
+// PinRoot and in those that are named.
+func Inspect(ifname string, pinPaths ...string) (*Status, error) {
 	device, err := netlink.LinkByName(ifname)
 	if err != nil {
 		return nil, fmt.Errorf("bpf: inspect %s: %w", ifname, err)
@@ -117,15 +137,7 @@ func Inspect(ifname string) (*Status, error) {
 	if attrs.Xdp == nil || !attrs.Xdp.Attached {
 		return status, nil
 	}
-	status.Attached, status.ProgramID = true, attrs.Xdp.ProgId
-	switch attrs.Xdp.AttachMode {
-	case nl.XDP_ATTACHED_DRV:
-		status.Mode = ModeNative
-	case nl.XDP_ATTACHED_SKB:
-		status.Mode = ModeGeneric
-	case nl.XDP_ATTACHED_HW:
-		status.Mode = ModeOffload
-	}
+	status.Attached, status.ProgramID, status.Mode = true, attrs.Xdp.ProgId, modeOf(attrs.Xdp)
 	status.Name = nameOf(ebpf.ProgramID(status.ProgramID))
 	status.Ours = status.Name == programName
 	status.LinkID, err = linkOf(status.Index, ebpf.ProgramID(status.ProgramID))
@@ -134,6 +146,7 @@ func Inspect(ifname string) (*Status, error) {
 	}
 	if status.LinkID != 0 {
 		status.Holders = holdersOf(status.LinkID)
+		status.Pin = pinOf(status.LinkID, pinPaths)
 	}
 	return status, nil
 }

@@ -45,12 +45,14 @@ type Options struct {
 	PacketSizeMax int
 }
 
-// Program is the steering program in the kernel, with its maps and its attachment. Its methods may be called by
-// any goroutine; none is on the packet path.
+// Program is the steering program in the kernel, with its maps and its attachment: loaded here, or adopted from pins. Its
+// methods may be called by any goroutine; none is on the packet path.
 type Program struct {
-	objects steerObjects
+	objects steerObjects // of a user's program services and verdicts may be nil
+	owners  *ebpf.Map    // who put a socket where; see owners.go
+	adopted *adopted     // nil: loaded here
 
-	mu         sync.Mutex // over the fields below
+	mu         sync.Mutex // over the fields below, and what is adopted
 	attachment link.Link  // referenced here so that the collector cannot close, and so detach, it
 }
 
@@ -60,28 +62,39 @@ func Load(opts Options) (*Program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bpf: parse the program: %w", err)
 	}
+	queueCount := cmp.Or(opts.QueueCount, queueCountDefault)
 	spec.Maps[steerMapServices].MaxEntries = uint32(cmp.Or(opts.ServiceCount, serviceCountDefault))
-	spec.Maps[steerMapXsks].MaxEntries = uint32(cmp.Or(opts.QueueCount, queueCountDefault))
+	spec.Maps[steerMapXsks].MaxEntries = uint32(queueCount)
 	packetSizeMax := uint32(cmp.Or(opts.PacketSizeMax, packetSizeMaxDefault))
 	if err := spec.Variables[steerVarPacketSizeMax].Set(packetSizeMax); err != nil {
 		return nil, fmt.Errorf("bpf: set the packet size: %w", err)
 	}
 	program := &Program{}
 	if err := spec.LoadAndAssign(&program.objects, nil); err != nil {
-		if errors.Is(err, fs.ErrPermission) {
-			err = fmt.Errorf("%w (run with CAP_BPF and CAP_NET_ADMIN)", err)
-		}
-		return nil, fmt.Errorf("bpf: load the program: %w", err)
+		return nil, loadError(err)
+	}
+	if err := program.bindOwners(queueCount); err != nil {
+		return nil, errors.Join(err, program.Close())
 	}
 	return program, nil
 }
 
+func loadError(err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		err = fmt.Errorf("%w (run with CAP_BPF and CAP_NET_ADMIN)", err)
+	}
+	return fmt.Errorf("bpf: load the program: %w", err)
+}
+
 // Attach attaches the program to an interface of the calling thread's network namespace and returns the mode in use. ModeAuto
 // tries native mode, and generic mode where the driver has none. If another program is there the error is a
-// [*HeldError] and nothing has changed.
+// [*HeldError] and nothing has changed. An adopted program is attached already: it is checked that it is there, whatever the mode.
 func (p *Program) Attach(ifindex int, mode Mode) (Mode, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.adopted != nil {
+		return p.adopted.attach(ifindex)
+	}
 	if p.attachment != nil {
 		return mode, ErrAttached
 	}
@@ -141,6 +154,9 @@ func attachError(ifindex int, mode Mode, err error) error {
 func (p *Program) Attached() (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.adopted != nil {
+		return p.adopted.attached()
+	}
 	if p.attachment == nil {
 		return false, nil
 	}
@@ -152,10 +168,14 @@ func (p *Program) Attached() (bool, error) {
 	return info.XDP() != nil && info.XDP().Ifindex != 0, nil
 }
 
-// Detach ends the program's attachment; registered services and sockets stay, and it may be attached again.
+// Detach ends the program's attachment; registered services and sockets stay, and it may be attached again. An adopted one stays
+// attached: it is whoever loaded it that detaches it.
 func (p *Program) Detach() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.adopted != nil {
+		return p.adopted.detach()
+	}
 	if p.attachment == nil {
 		return ErrNotAttached
 	}
@@ -164,13 +184,14 @@ func (p *Program) Detach() error {
 	return err
 }
 
-// RegisterService makes UDP datagrams for addr and port ours. Registering twice is no error.
+// RegisterService makes UDP datagrams for addr and port ours. Registering twice is no error. A program without a map of services
+// decides by itself what is ours; then this does nothing.
 func (p *Program) RegisterService(addr netip.Addr, port uint16) error {
 	key, err := serviceKey(addr, port)
-	if err != nil {
+	if err != nil || p.objects.Services == nil {
 		return err
 	}
-	if err := p.objects.Services.Put(key, uint32(0)); err != nil {
+	if err := p.putService(key); err != nil {
 		if errors.Is(err, unix.E2BIG) {
 			err = fmt.Errorf("%w (raise Options.ServiceCount above %d)", err, p.objects.Services.MaxEntries())
 		}
@@ -179,10 +200,11 @@ func (p *Program) RegisterService(addr netip.Addr, port uint16) error {
 	return nil
 }
 
-// UnregisterService leaves datagrams for addr and port to the kernel again. Unknown ones are no error.
+// UnregisterService leaves datagrams for addr and port to the kernel again. Unknown ones are no error. In an adopted program only what was
+// registered through it goes.
 func (p *Program) UnregisterService(addr netip.Addr, port uint16) error {
 	key, err := serviceKey(addr, port)
-	if err != nil {
+	if err != nil || p.objects.Services == nil || !p.mine(key) {
 		return err
 	}
 	if err := p.objects.Services.Delete(key); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
@@ -203,35 +225,57 @@ func serviceKey(addr netip.Addr, port uint16) (steerServiceKey, error) {
 	}, nil
 }
 
-// SetSocket registers the AF_XDP socket of a receive queue. It must be bound to exactly that queue of the interface.
+// SetSocket registers the AF_XDP socket of a receive queue. It must be bound to exactly that queue of the interface. In an adopted
+// program the socket of somebody else is never replaced: the error is a [*QueueError].
 func (p *Program) SetSocket(queue uint32, fd int) error {
-	if err := p.objects.Xsks.Put(queue, uint32(fd)); err != nil {
-		if errors.Is(err, unix.E2BIG) {
+	if err := p.putSocket(queue, fd); err != nil {
+		switch {
+		case errors.Is(err, unix.E2BIG):
 			err = fmt.Errorf("%w (raise Options.QueueCount above %d)", err, p.objects.Xsks.MaxEntries())
+		case errors.Is(err, ebpf.ErrKeyExist):
+			return p.taken(queue)
 		}
 		return fmt.Errorf("bpf: register the socket of queue %d: %w", queue, err)
 	}
-	return nil
+	return p.own(queue)
 }
 
-// ClearSocket leaves our packets of a queue to the kernel. A queue without a socket is no error.
+// ClearSocket leaves our packets of a queue to the kernel. A queue without a socket is no error. In an adopted program only what was set
+// through it goes.
 func (p *Program) ClearSocket(queue uint32) error {
+	if !p.holds(queue) {
+		return nil
+	}
 	if err := p.objects.Xsks.Delete(queue); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 		return fmt.Errorf("bpf: clear the socket of queue %d: %w", queue, err)
 	}
-	return nil
+	return p.disown(queue)
 }
 
-// Verdicts returns one count per reason, in order of the reasons, zero counts included.
+// Services returns the registered addresses and ports, in order; none of a program without a map of services.
+func (p *Program) Services() ([]netip.AddrPort, error) {
+	if p.objects.Services == nil {
+		return nil, nil
+	}
+	return readServices(p.objects.Services)
+}
+
+// Verdicts returns one count per reason, in order of the reasons, zero counts included. A program without counters is [ErrNoCounters].
 func (p *Program) Verdicts() ([]VerdictCount, error) {
+	if p.objects.Verdicts == nil {
+		return nil, ErrNoCounters
+	}
 	return readVerdicts(p.objects.Verdicts)
 }
 
-// Close detaches the program, if it is attached, and frees it and its maps.
+// Close detaches the program, if it is attached, and frees it and its maps. What was put into the maps of an adopted one is taken out
+// of them, and the rest of it stays.
 func (p *Program) Close() error {
-	err := p.Detach()
-	if errors.Is(err, ErrNotAttached) {
-		err = nil
+	var errs []error
+	if p.adopted != nil {
+		errs = append(errs, p.withdraw())
+	} else if err := p.Detach(); !errors.Is(err, ErrNotAttached) {
+		errs = append(errs, err)
 	}
-	return errors.Join(err, p.objects.Close())
+	return errors.Join(append(errs, p.objects.Close(), p.owners.Close())...)
 }
