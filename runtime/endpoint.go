@@ -24,6 +24,9 @@ type EndpointConfig struct {
 	// that the XDP program leaves to the kernel (fragments, IP options, VLAN tags), are served through an ordinary socket, more slowly.
 	Queue  uint32
 	Queues int
+	// PinPath shares the program that `stillwater xdp load` has pinned in this folder, instead of loading one. That takes CAP_NET_RAW alone, and
+	// several processes can share a NIC, each with queues of its own. What is put into the program is taken out again by Close.
+	PinPath string
 	// RequireXDP makes opening fail where AF_XDP is not to be had, instead of falling back to kernel UDP.
 	RequireXDP bool
 	// Address is the local address. Unset: the interface's first IPv4 address, or all addresses with kernel UDP.
@@ -77,7 +80,7 @@ type Endpoint struct {
 // ErrServesAlready says that an endpoint has a server.
 var ErrServesAlready = errors.New("endpoint has a server already: register its methods there")
 
-// Open opens the port. AF_XDP needs root, or CAP_NET_ADMIN, CAP_BPF and CAP_NET_RAW.
+// Open opens the port. AF_XDP needs root, or CAP_NET_ADMIN, CAP_BPF and CAP_NET_RAW; with PinPath CAP_NET_RAW alone.
 func Open(cfg EndpointConfig) (*Endpoint, error) {
 	if cfg.Slots == 0 {
 		cfg.Slots = slotsDefault
@@ -116,6 +119,7 @@ func openPort(cfg EndpointConfig) (dispatcher.Port, string, error) {
 	if cfg.Interface != "" {
 		port, err := xdpport.Open(xdpport.Config{
 			Interface: cfg.Interface, Queue: cfg.Queue, Queues: cfg.Queues, Address: cfg.Address, Port: cfg.Port,
+			PinPath: cfg.PinPath,
 		})
 		if err == nil {
 			return port, port.Mode(), nil

@@ -34,6 +34,7 @@ func (f *endpointFlags) register(flags *pflag.FlagSet) {
 	flags.IntVar(&f.Queues, "queues", 0, "`number` of queues from there on; 0 = all, at most 64")
 	flags.StringVar(&f.address, "address", "",
 		"local IPv4 `address`; empty = the interface's first one, or all with kernel UDP")
+	flags.StringVar(&f.PinPath, "pin-path", "", "share the program that xdp load pinned in this `folder`, instead of loading one; needs CAP_NET_RAW alone")
 	flags.BoolVar(&f.RequireXDP, "require-xdp", false, "fail where AF_XDP is not to be had, instead of using kernel UDP")
 	flags.Var((*spin)(&f.Spin), "spin", "poll for this `duration` before blocking when idle; 0 = 50us, -1 or forever = never block")
 	flags.Var(&f.cpus, "cpu", "pin the process to these `CPUs`, like 1 or 0-2,4, and set GOMAXPROCS to their number")
@@ -54,6 +55,9 @@ func (f *endpointFlags) config() (sw.EndpointConfig, error) {
 	}
 	if (f.Queue != 0 || f.Queues != 0) && cfg.Interface == "" {
 		return cfg, usageError("--queue and --queues need --interface: kernel UDP has no NIC queues")
+	}
+	if cfg.PinPath != "" && cfg.Interface == "" {
+		return cfg, usageError("--pin-path needs --interface: a shared program is attached to one")
 	}
 	if len(f.cpus) == 0 {
 		return cfg, nil

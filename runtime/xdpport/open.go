@@ -25,6 +25,7 @@ type Config struct {
 	Queues    int        // how many queues from there on; 0 = all, at most QueuesMax
 	Address   netip.Addr // unset = the interface's first IPv4 address
 	Port      uint16     // 0 = a free one
+	PinPath   string     // of a program to share; "" = one of our own
 }
 
 // QueuesMax is how many queues one port serves: each is looked at in every turn of the loop, and each has 3 MiB of frames or more.
@@ -37,7 +38,7 @@ var ErrNoAddress = errors.New("interface has no IPv4 address: give it one, or na
 var ErrNoQueue = errors.New("no such queue")
 
 // Open attaches the program, opens the socket and joins the two. Everything belongs to the network namespace of the
-// calling thread. It needs CAP_NET_ADMIN, CAP_BPF and CAP_NET_RAW.
+// calling thread. It needs CAP_NET_ADMIN, CAP_BPF and CAP_NET_RAW, and with PinPath CAP_NET_RAW alone.
 func Open(cfg Config) (*Port, error) {
 	link, err := netlink.LinkByName(cfg.Interface)
 	if err != nil {
@@ -80,10 +81,10 @@ func (p *Port) open(cfg Config, link netlink.Link) (err error) {
 	}
 	p.hop = p.hops.NewCache()
 	if err = p.openQueues(&cfg); err != nil {
-		return errors.Join(err, holder(cfg.Interface, err))
+		return errors.Join(err, cfg.holder(err))
 	}
 	p.payloadMax = min(link.Attrs().MTU+wire.EthernetHeaderBytes, p.umem.PacketSizeMax()) - wire.FrameHeaderBytes
-	return p.attach()
+	return p.attach(&cfg)
 }
 
 // openQueues makes the UMEM and a socket on each queue.
@@ -142,9 +143,9 @@ func memory(queues int) xsk.Config {
 	return cfg
 }
 
-// attach loads the program, tells it of sockets and service, and attaches it: from then on packets come.
-func (p *Port) attach() (err error) {
-	if p.program, err = bpf.Load(bpf.Options{PacketSizeMax: p.umem.PacketSizeMax()}); err != nil {
+// attach loads or adopts the program, tells it of sockets and service, and attaches it: from then on packets come.
+func (p *Port) attach(cfg *Config) (err error) {
+	if p.program, err = cfg.program(p.umem.PacketSizeMax()); err != nil {
 		return err
 	}
 	for i, id := range p.queues.ids {
@@ -158,21 +159,6 @@ func (p *Port) attach() (err error) {
 	}
 	p.device.xdp, err = p.program.Attach(p.device.index, bpf.ModeAuto)
 	return err
-}
-
-// holder says who has the program on the interface when its queue is busy: most likely the owner of the queue as well.
-func holder(name string, err error) error {
-	if !errors.Is(err, xsk.ErrQueueBusy) {
-		return nil
-	}
-	status, err := bpf.Inspect(name)
-	if err != nil || !status.Attached {
-		return nil // the first error says it all
-	}
-	return &bpf.HeldError{
-		Interface: name, ProgramID: status.ProgramID, Name: status.Name, Mode: status.Mode, LinkID: status.LinkID,
-		Holders: status.Holders,
-	}
 }
 
 // Close detaches the program first, so that the kernel has the packets again before the rings go.
