@@ -73,7 +73,7 @@ type Status struct {
 	ProgramID uint32 // the kernel's id of the program
 	Name      string // its name, empty if we may not ask
 	Mode      Mode
-	Ours      bool      // by its name, whichever process attached it
+	Ours      bool      // by its name, its pin or its map of owners, whichever process attached it
 	LinkID    uint32    // the bpf_link that holds it; 0 if it was attached by netlink
 	Holders   []Process // processes with a descriptor of that link; none if it is pinned or theirs is not ours to see
 	Pin       string    // the pin of that link, if it is in a folder of PinRoot or one that was named
@@ -139,7 +139,6 @@ func Inspect(ifname string, pinPaths ...string) (*Status, error) {
 	}
 	status.Attached, status.ProgramID, status.Mode = true, attrs.Xdp.ProgId, modeOf(attrs.Xdp)
 	status.Name = nameOf(ebpf.ProgramID(status.ProgramID))
-	status.Ours = status.Name == programName
 	status.LinkID, err = linkOf(status.Index, ebpf.ProgramID(status.ProgramID))
 	if err != nil && !errors.Is(err, os.ErrPermission) {
 		return nil, fmt.Errorf("bpf: inspect the links of %s: %w", ifname, err)
@@ -148,7 +147,14 @@ func Inspect(ifname string, pinPaths ...string) (*Status, error) {
 		status.Holders = holdersOf(status.LinkID)
 		status.Pin = pinOf(status.LinkID, pinPaths)
 	}
+	status.Ours = status.Name == programName || status.Pin != "" || hasOwners(status.ProgramID)
 	return status, nil
+}
+
+// hasOwners reports whether a program has what every one has that we loaded, whatever its name.
+func hasOwners(programID uint32) bool {
+	owners, err := mapOf(ebpf.ProgramID(programID), contractOwners)
+	return err == nil && owners != nil && owners.Close() == nil
 }
 
 func nameOf(id ebpf.ProgramID) string {

@@ -174,6 +174,9 @@ func Clean(root string, dryRun bool) ([]Leftover, error) {
 	}
 	var found []Leftover
 	for _, entry := range entries {
+		if !entry.IsDir() {
+			continue // the kernel's own, at the top, or somebody's
+		}
 		left := Leftover{Dir: filepath.Join(root, entry.Name())}
 		if left.Removed, left.Reason = stale(left.Dir); left.Removed && !dryRun {
 			if err := removePins(left.Dir); err != nil {

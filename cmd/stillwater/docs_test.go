@@ -49,7 +49,10 @@ func TestDocument(t *testing.T) {
 		schemaStatus: {struct {
 			Interfaces []interfaceStatus `json:"interfaces"`
 		}{}},
+		schemaLoad:    {attachedData{}, detachedData{}},
+		schemaAttach:  {attachedData{}},
 		schemaDetach:  {detachData{}},
+		schemaClean:   {cleanData{}},
 		schemaVersion: {versionData{}},
 	} {
 		if !strings.Contains(string(text), "`"+schema+"`") {
