@@ -64,7 +64,7 @@ func (a *adopted) attach(ifindex int) (Mode, error) {
 		if err != nil {
 			return ModeAuto, err
 		}
-		return ModeAuto, fmt.Errorf("bpf: it is not the program %d that is pinned in %s: %w", a.id, a.dir, status.held())
+		return ModeAuto, fmt.Errorf("bpf: it is not the program %d that is pinned in %s: %w", a.id, a.dir, status.Held())
 	}
 	if a.handle == nil {
 		if a.handle, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {

@@ -56,7 +56,7 @@ func attachError(ifindex int, mode Mode, err error) error {
 	if errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EEXIST) {
 		status, inspectErr := Inspect(device.Name)
 		if inspectErr == nil && status.Attached {
-			return status.held()
+			return status.Held()
 		}
 		err = errors.Join(err, inspectErr)
 	}

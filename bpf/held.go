@@ -120,7 +120,8 @@ func (e *HeldError) Error() string {
 // programName is how the kernel knows our program; it must fit the 15 characters of BPF_OBJ_NAME_LEN.
 const programName = steerProgStillwaterXdp
 
-func (s *Status) held() *HeldError {
+// Held is the error for whoever finds the interface like that.
+func (s *Status) Held() *HeldError {
 	return &HeldError{s.Interface, s.ProgramID, s.Name, s.Mode, s.LinkID, s.Holders, s.Pin}
 }
 
@@ -223,7 +224,7 @@ func Detach(ifname string) error {
 		return fmt.Errorf("bpf: detach from %s: %w", ifname, ErrNotAttached)
 	}
 	if !status.Ours || status.LinkID != 0 {
-		return status.held()
+		return status.Held()
 	}
 	program, err := ebpf.NewProgramFromID(ebpf.ProgramID(status.ProgramID))
 	if err != nil {

@@ -72,7 +72,18 @@ func CheckPinPath(dir string) error {
 
 // Pin makes the program, its maps and its attachment outlive this process, in a folder of a BPF file system that must not exist yet. A group
 // other than 0 may then [Adopt] the program, and nothing else. The folder appears at once as a whole; the link is pinned last.
-func (p *Program) Pin(dir string, group int) (err error) {
+func (p *Program) Pin(dir string, group int) error {
+	if err := p.PinMaps(dir, group); err != nil {
+		return err
+	}
+	if err := p.pinLink(dir); err != nil {
+		return errors.Join(err, RemovePins(dir))
+	}
+	return nil
+}
+
+// PinMaps is Pin without the attachment: others may share the program, and it is detached when this process ends, however that comes about.
+func (p *Program) PinMaps(dir string, group int) (err error) {
 	if err := CheckPinPath(dir); err != nil {
 		return err
 	}
@@ -89,10 +100,7 @@ func (p *Program) Pin(dir string, group int) (err error) {
 		err = os.Rename(loading, dir)
 	}
 	if err != nil {
-		return fmt.Errorf("bpf: pin in %s: %w", dir, errors.Join(err, removePins(loading)))
-	}
-	if err := p.pinLink(dir); err != nil {
-		return errors.Join(err, removePins(dir))
+		return fmt.Errorf("bpf: pin in %s: %w", dir, errors.Join(err, RemovePins(loading)))
 	}
 	return nil
 }
@@ -180,9 +188,9 @@ func openPinnedError(dir string, err error) error {
 	return fmt.Errorf("bpf: open the pins in %s: %w", dir, err)
 }
 
-// removePins removes a folder of pins: first the link, so that nothing of ours is attached without its maps. What is not ours stays, and is
+// RemovePins removes a folder of pins: first the link, so that nothing of ours is attached without its maps. What is not ours stays, and is
 // an error.
-func removePins(dir string) error {
+func RemovePins(dir string) error {
 	if err := checkPins(dir); err != nil {
 		return err
 	}

@@ -146,7 +146,7 @@ func (s *Pins) Remove() error {
 	if err := s.Detach(); err != nil && !errors.Is(err, ErrNotAttached) {
 		return err
 	}
-	return removePins(s.Dir)
+	return RemovePins(s.Dir)
 }
 
 // Close gives the pins' descriptors up; the pins stay.
@@ -179,7 +179,7 @@ func Clean(root string, dryRun bool) ([]Leftover, error) {
 		}
 		left := Leftover{Dir: filepath.Join(root, entry.Name())}
 		if left.Removed, left.Reason = stale(left.Dir); left.Removed && !dryRun {
-			if err := removePins(left.Dir); err != nil {
+			if err := RemovePins(left.Dir); err != nil {
 				return found, err
 			}
 		}

@@ -55,7 +55,7 @@ type Program struct {
 	attachment link.Link  // referenced here so that the collector cannot close, and so detach, it
 }
 
-// Load verifies the program and makes its maps. It needs CAP_BPF and CAP_NET_ADMIN.
+// Load verifies the program and makes its maps. It needs CAP_BPF, CAP_PERFMON (the program subtracts pointers) and CAP_NET_ADMIN.
 func Load(opts Options) (*Program, error) {
 	spec, err := loadSteer()
 	if err != nil {
@@ -80,7 +80,7 @@ func Load(opts Options) (*Program, error) {
 
 func loadError(err error) error {
 	if errors.Is(err, fs.ErrPermission) {
-		err = fmt.Errorf("%w (run with CAP_BPF and CAP_NET_ADMIN)", err)
+		err = fmt.Errorf("%w (run with CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN)", err)
 	}
 	return fmt.Errorf("bpf: load the program: %w", err)
 }

@@ -80,7 +80,7 @@ type Endpoint struct {
 // ErrServesAlready says that an endpoint has a server.
 var ErrServesAlready = errors.New("endpoint has a server already: register its methods there")
 
-// Open opens the port. AF_XDP needs root, or CAP_NET_ADMIN, CAP_BPF and CAP_NET_RAW; with PinPath CAP_NET_RAW alone.
+// Open opens the port. AF_XDP needs root, or CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON and CAP_NET_RAW; with PinPath CAP_NET_RAW alone.
 func Open(cfg EndpointConfig) (*Endpoint, error) {
 	if cfg.Slots == 0 {
 		cfg.Slots = slotsDefault

@@ -28,6 +28,16 @@ func (p pinPlace) inChild(name string) string {
 	return filepath.Join(labtest.Path(firstExtraFile), name)
 }
 
+// startAs runs the program at an end, as a user and a group with some capabilities.
+func startAs(t *testing.T, end *lab.End, user, group uint32, capabilities []uintptr, pins pinPlace, args ...string) *process {
+	t.Helper()
+	p := newProgram(t, asProgramVariable, args...)
+	p.ExtraFiles = []*os.File{pins.root}
+	p.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: group}, AmbientCaps: capabilities}
+	p.start(t, end.Do) // a child is born in the namespace of the thread that forks
+	return p
+}
+
 // startUnprivileged runs serve at an end as a user in nobody's group, with CAP_NET_RAW and no other capability, until it is ready. The kernel
 // holds the UMEMs of a user, over all its processes and for a moment after their end, to the limit of locked memory, 8 MiB as a rule, which one
 // queue takes: so each server is of a user of its own.
@@ -35,12 +45,7 @@ func startUnprivileged(t *testing.T, end *lab.End, user uint32, pins pinPlace, a
 	t.Helper()
 	args = append([]string{"serve", "-o", "jsonl", "--slo", "5s", "--interface", end.Interface, "--require-xdp", "--stats-interval", "5ms",
 		"--pin-path", pins.inChild("veth0")}, args...)
-	p := newProgram(t, asProgramVariable, args...)
-	p.ExtraFiles = []*os.File{pins.root}
-	p.SysProcAttr = &syscall.SysProcAttr{
-		Credential: &syscall.Credential{Uid: user, Gid: nobody}, AmbientCaps: []uintptr{unix.CAP_NET_RAW},
-	}
-	p.start(t, end.Do) // a child is born in the namespace of the thread that forks
+	p := startAs(t, end, user, nobody, []uintptr{unix.CAP_NET_RAW}, pins, args...)
 	if !p.lines.Scan() {
 		for p.stderr.Scan() {
 			t.Log(p.stderr.Text())
@@ -160,6 +165,39 @@ func TestServeAsNobody(t *testing.T) {
 	if s := all.Interfaces[0]; !s.Attached || len(s.Services) != 0 || len(s.Sockets) != 0 {
 		t.Errorf("it left something in the maps: %+v", s)
 	}
+}
+
+// TestServeOfNoGroup is refused the pins, and told why.
+func TestServeOfNoGroup(t *testing.T) {
+	pair := labtest.NewPair(t, lab.PairConfig{})
+	pins := pinPlace{labtest.BPFFS(t)}
+	runAt(t, pair.A.Do, "xdp", "load", "veth0", "--pin-path", pins.here("veth0")).check(t, exitOK)
+	p := startAs(t, pair.A, freshUser(), nobody, []uintptr{unix.CAP_NET_RAW}, pins,
+		"serve", "--interface", "veth0", "--require-xdp", "--pin-path", pins.inChild("veth0"))
+	next(t, p.stderr, "load with `--group` a group of this user")
+	if code := p.exitOf(t); code != exitPrivilege {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// TestLoadWithLeastPrivilege loads, pins and detaches with the three capabilities that it takes, and no root. CAP_PERFMON is for the verifier: the
+// program subtracts pointers to know a packet's length.
+func TestLoadWithLeastPrivilege(t *testing.T) {
+	pair := labtest.NewPair(t, lab.PairConfig{})
+	pins := pinPlace{labtest.BPFFS(t)}
+	user, loader := freshUser(), []uintptr{unix.CAP_NET_ADMIN, unix.CAP_BPF, unix.CAP_PERFMON}
+	p := startAs(t, pair.A, user, nobody, loader, pins, "xdp", "load", "veth0", "--pin-path", pins.inChild("veth0"), "--group", fmt.Sprint(nobody))
+	next(t, p.lines, "attached in native mode")
+	if code := p.exitOf(t); code != exitOK {
+		t.Errorf("exit code %d", code)
+	}
+	runAt(t, pair.A.Do, "xdp", "status", "veth0", "--pin-path", pins.here("veth0")).check(t, exitOK, "pinned in "+pins.here("veth0"))
+	p = startAs(t, pair.A, user, nobody, loader, pins, "xdp", "detach", "veth0", "--pin-path", pins.inChild("veth0"))
+	next(t, p.lines, "veth0: detached")
+	if code := p.exitOf(t); code != exitOK {
+		t.Errorf("exit code %d", code)
+	}
+	runAt(t, pair.A.Do, "xdp", "status", "veth0").check(t, exitOK, "no program")
 }
 
 // TestDropPrivilegesOfRoot serves as root, with a program of its own, and gives up what root may do.

@@ -50,7 +50,7 @@ func (f *attachFlags) run(c *cli, name string) (err error) {
 	if err != nil {
 		return err
 	}
-	mode, held := before.Mode, "as it was, by the pins in "+dir
+	mode, held := before.Mode, "as it was"
 	if !before.Attached || before.ProgramID != pins.ProgramID {
 		if mode, err = pins.Attach(index, f.mode.mode()); err != nil {
 			return err

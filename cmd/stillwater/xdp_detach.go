@@ -76,7 +76,9 @@ func (f *detachFlags) detachPinned(c *cli, name string, pins *bpf.Pins) error {
 	case live && status.ProgramID != pins.ProgramID:
 		return checkError(fmt.Errorf("program %d, which is pinned in %s, is attached to another interface, of index %d: nothing was changed",
 			pins.ProgramID, pins.Dir, pins.Ifindex))
-	case !live && status.Attached && status.ProgramID != pins.ProgramID:
+	case !live && status.Attached && status.ProgramID == pins.ProgramID:
+		return status.Held() // xdp load --foreground, with pins
+	case !live && status.Attached:
 		c.warn("another program is attached, and stays", "interface", name, "program_id", status.ProgramID, "name", status.Name)
 	}
 	owners, err := pins.Program.Owners()

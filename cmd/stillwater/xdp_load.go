@@ -5,11 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"os/user"
-	"path/filepath"
-	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -37,7 +33,7 @@ type attachedData struct {
 	Name      string   `json:"name"`
 	Mode      string   `json:"mode"` // native or generic
 	LinkID    uint32   `json:"link_id"`
-	PinPath   string   `json:"pin_path,omitempty"` // absent: held by this process
+	PinPath   string   `json:"pin_path,omitempty"` // absent: not pinned
 	Services  []string `json:"services,omitempty"`
 }
 
@@ -49,8 +45,8 @@ type detachedData struct {
 }
 
 const xdpLoadLong = `Load the steering program, attach it to an interface, and pin it with its maps, so that it outlives this command: servers
-then share it by the flag --pin-path, each with queues of its own, and need CAP_NET_RAW alone. With --foreground it is not pinned, but held until
-SIGINT or SIGTERM.
+then share it by the flag --pin-path, each with queues of its own, and need CAP_NET_RAW alone. With --foreground it is held by this process until
+SIGINT or SIGTERM, and goes with it however that ends; servers can share it if --pin-path is given too.
 
 A program that is there already is never replaced: it is named, with its holder, and the exit code is 3. A program of your own, with --object, has to keep
 the contract in bpf/CONTRACT.md, and is verified before it is attached.`
@@ -70,7 +66,7 @@ func newXDPLoad(c *cli) *cobra.Command {
 	f.pin.register(flags)
 	flags.Var(&f.mode, "mode", modeUsage)
 	flags.StringVar(&f.group, "group", "", "`group`, by name or number, whose servers may share the program; empty = root alone")
-	flags.BoolVar(&f.foreground, "foreground", false, "pin nothing: hold the program until SIGINT or SIGTERM")
+	flags.BoolVar(&f.foreground, "foreground", false, "hold the program until SIGINT or SIGTERM; pin it for servers to share only if --pin-path is given")
 	flags.StringVar(&f.object, "object", "", "ELF `file` with a program of your own, in place of ours")
 	flags.StringSliceVar(&f.services, "service", nil, "`address:port` whose UDP packets are ours from the start; servers add their own")
 	return cmd
@@ -81,14 +77,15 @@ func (f *loadFlags) run(c *cli, name string) (err error) {
 	if err != nil {
 		return err
 	}
-	if f.foreground && (f.pin.path != "" || f.group != "") {
-		return usageError("--foreground pins nothing: leave --pin-path and --group out")
+	pins := !f.foreground || f.pin.path != ""
+	if f.group != "" && !pins {
+		return usageError("--foreground without --pin-path pins nothing that --group could share: name a folder, or leave --group out")
 	}
 	index, err := interfaceIndex(name)
 	if err != nil {
 		return err
 	}
-	if !f.foreground {
+	if pins {
 		if err := checkVacant(f.pin.of(name), name); err != nil {
 			return err
 		}
@@ -106,15 +103,17 @@ func (f *loadFlags) run(c *cli, name string) (err error) {
 	if err != nil {
 		return err
 	}
-	if f.foreground {
-		return c.holdProgram(program, data)
+	if pins {
+		data.PinPath = f.pin.of(name)
+		if blocked := blockedAt(data.PinPath, group); blocked != "" {
+			c.warn("the group cannot get to the pins: run `chmod o+x "+blocked+"`", "group", f.group, "pin_path", data.PinPath)
+		}
 	}
-	data.PinPath = f.pin.of(name)
+	if f.foreground {
+		return c.holdProgram(program, data, group)
+	}
 	if err := program.Pin(data.PinPath, group); err != nil {
 		return err
-	}
-	if blocked := blockedAt(data.PinPath, group); blocked != "" {
-		c.warn("the group cannot get to the pins: run `chmod o+x "+blocked+"`", "group", f.group, "pin_path", data.PinPath)
 	}
 	return c.printAttached(schemaLoad, data, "pinned in "+data.PinPath)
 }
@@ -174,21 +173,34 @@ func attachmentOf(name string, mode bpf.Mode, services []netip.AddrPort) (attach
 // printAttached says what was attached, and by what it stays so.
 func (c *cli) printAttached(schema string, data attachedData, held string) error {
 	if !c.text() {
-		if data.PinPath == "" {
-			return c.printLine(schema, data) // another line follows
-		}
 		return c.printObject(schema, data)
 	}
+	return c.print(attachedText(data, held))
+}
+
+func attachedText(data attachedData, held string) string {
 	text := fmt.Sprintf("%s: program %d (%s) attached in %s mode, %s\n", data.Interface, data.ProgramID, data.Name, data.Mode, held)
 	if len(data.Services) > 0 {
 		text += fmt.Sprintf("%s: services %s\n", data.Interface, strings.Join(data.Services, ", "))
 	}
-	return c.print(text)
+	return text
 }
 
 // holdProgram keeps an attached program until a signal.
-func (c *cli) holdProgram(program *bpf.Program, data attachedData) error {
-	if err := c.printAttached(schemaLoad, data, fmt.Sprintf("held by process %d until SIGINT or SIGTERM", os.Getpid())); err != nil {
+func (c *cli) holdProgram(program *bpf.Program, data attachedData, group int) (err error) {
+	if data.PinPath != "" {
+		if err := program.PinMaps(data.PinPath, group); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, bpf.RemovePins(data.PinPath)) }()
+	}
+	print := func(text string, line any) error { // lines for json too, as of every command that goes on
+		if c.text() {
+			return c.print(text)
+		}
+		return c.printLine(schemaLoad, line)
+	}
+	if err := print(attachedText(data, fmt.Sprintf("held by process %d until SIGINT or SIGTERM", os.Getpid())), data); err != nil {
 		return err
 	}
 	<-c.ctx.Done()
@@ -199,44 +211,6 @@ func (c *cli) holdProgram(program *bpf.Program, data attachedData) error {
 	if err := program.Detach(); err != nil {
 		return err
 	}
-	if c.text() {
-		return c.print(data.Interface + ": detached\n" + verdictsText(verdicts, "  "))
-	}
-	return c.printLine(schemaLoad, detachedData{Event: "detached", Interface: data.Interface, Verdicts: verdictCounts(verdicts)})
-}
-
-// groupID is the number of a group; of none it is root's.
-func groupID(name string) (int, error) {
-	if name == "" {
-		return 0, nil
-	}
-	if id, err := strconv.ParseUint(name, 10, 31); err == nil {
-		return int(id), nil
-	}
-	group, err := user.LookupGroup(name)
-	if err != nil {
-		return 0, usageError("--group %s: there is no such group; give the name or the number of one", name)
-	}
-	return strconv.Atoi(group.Gid)
-}
-
-// blockedAt finds the first folder above the pins that a group has no way through. A BPF file system that systemd mounts is one.
-func blockedAt(dir string, group int) string {
-	if group == 0 {
-		return ""
-	}
-	for above := filepath.Dir(dir); ; above = filepath.Dir(above) {
-		about, err := os.Stat(above)
-		if err != nil {
-			return "" // whoever may not look need not be told
-		}
-		mode := about.Mode().Perm()
-		owned := about.Sys().(*syscall.Stat_t).Gid == uint32(group) && mode&0o010 != 0
-		if mode&0o001 == 0 && !owned {
-			return above
-		}
-		if above == filepath.Dir(above) {
-			return ""
-		}
-	}
+	return print(data.Interface+": detached\n"+verdictsText(verdicts, "  "),
+		detachedData{Event: "detached", Interface: data.Interface, Verdicts: verdictCounts(verdicts)})
 }

@@ -71,7 +71,7 @@ func TestXDPLoadRefuses(t *testing.T) {
 		{exitUsage, "10.0.0.1:7700", []string{"veth0", "--service", "10.77.0.1"}},
 		{exitUsage, "cannot be steered", []string{"veth0", "--service", "224.0.0.1:7700", "--pin-path", dir}},
 		{exitUsage, "no such group", []string{"veth0", "--group", "no-such-group", "--pin-path", dir}},
-		{exitUsage, "leave --pin-path", []string{"veth0", "--foreground", "--pin-path", dir}},
+		{exitUsage, "leave --group out", []string{"veth0", "--foreground", "--group", "0"}},
 		{exitUsage, "one of native, generic", []string{"veth0", "--mode", "offload"}},
 		{exitInternal, "use generic mode", []string{"lo", "--pin-path", dir}},
 		{exitInternal, "none.o", []string{"veth0", "--object", "none.o", "--pin-path", dir}},
@@ -102,9 +102,10 @@ func TestXDPLoadObject(t *testing.T) {
 	runAt(t, pair.A.Do, "xdp", "load", "veth0", "--pin-path", dir, "--object", source).check(t, exitInternal, "read the object")
 }
 
-// TestXDPForeground holds a program until the first signal.
+// TestXDPForeground holds a program until the first signal, and shares it meanwhile.
 func TestXDPForeground(t *testing.T) {
 	pair := labtest.NewPair(t, lab.PairConfig{})
+	dir := filepath.Join(labtest.Path(labtest.BPFFS(t).Fd()), "here")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	out, in := io.Pipe()
@@ -113,7 +114,7 @@ func TestXDPForeground(t *testing.T) {
 		code := -1
 		err := pair.A.Do(func() error {
 			code = run(env{
-				args: []string{"xdp", "load", "veth0", "--foreground", "--service", "10.77.0.1:7700", "-o", "jsonl"}, stdout: in, stderr: os.Stderr,
+				args: []string{"xdp", "load", "veth0", "--foreground", "--service", "10.77.0.1:7700", "-o", "jsonl", "--pin-path", dir}, stdout: in, stderr: os.Stderr,
 				ctx: ctx, hurry: context.Background(), getenv: func(string) string { return "" },
 			})
 			return nil
@@ -129,12 +130,19 @@ func TestXDPForeground(t *testing.T) {
 	self := fmt.Sprintf("process %d", os.Getpid())
 	runAt(t, pair.A.Do, "xdp", "status", "veth0").check(t, exitOK, self, "services 10.77.0.1:7700")
 	runAt(t, pair.A.Do, "xdp", "detach", "veth0").check(t, exitCheck, self, "stop the holder")
+	runAt(t, pair.A.Do, "xdp", "detach", "veth0", "--pin-path", dir).check(t, exitCheck, self, "stop the holder")
+	s := startServe(t, pair.A.Do, "--interface", "veth0", "--require-xdp", "--pin-path", dir)
+	runAt(t, pair.B.Do, "call", s.Address, "echo", "shared").check(t, exitOK, "shared")
+	s.end(t)
 	cancel()
 	next(t, lines, `"event":"detached"`)
 	if code := <-ended; code != exitOK {
 		t.Errorf("exit code %d", code)
 	}
 	runAt(t, pair.A.Do, "xdp", "status", "veth0").check(t, exitOK, "no program")
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("pins are left: %v", err)
+	}
 }
 
 // TestXDPAttach attaches again what was detached and kept, then what lost its interface, and cleans up after another that did.

@@ -38,7 +38,7 @@ var ErrNoAddress = errors.New("interface has no IPv4 address: give it one, or na
 var ErrNoQueue = errors.New("no such queue")
 
 // Open attaches the program, opens the socket and joins the two. Everything belongs to the network namespace of the
-// calling thread. It needs CAP_NET_ADMIN, CAP_BPF and CAP_NET_RAW, and with PinPath CAP_NET_RAW alone.
+// calling thread. It needs CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON and CAP_NET_RAW, and with PinPath CAP_NET_RAW alone.
 func Open(cfg Config) (*Port, error) {
 	link, err := netlink.LinkByName(cfg.Interface)
 	if err != nil {

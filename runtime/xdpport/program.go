@@ -33,10 +33,7 @@ func (c *Config) holder(err error) error {
 	if err != nil || !status.Attached {
 		return nil // the first error says it all
 	}
-	return &bpf.HeldError{
-		Interface: c.Interface, ProgramID: status.ProgramID, Name: status.Name, Mode: status.Mode, LinkID: status.LinkID,
-		Holders: status.Holders, Pin: status.Pin,
-	}
+	return status.Held()
 }
 
 // owner finds the first of our queues that one of those who share the program has.
