@@ -180,6 +180,17 @@ func TestServeOfNoGroup(t *testing.T) {
 	}
 }
 
+// TestLoadBehindAShutDoor pins for a group where it cannot get to, as on a BPF file system that systemd mounts.
+func TestLoadBehindAShutDoor(t *testing.T) {
+	pair := labtest.NewPair(t, lab.PairConfig{})
+	shut := pinPlace{labtest.BPFFS(t)}.here("shut")
+	if err := os.Mkdir(shut, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	runAt(t, pair.A.Do, "xdp", "load", "veth0", "--pin-path", filepath.Join(shut, "veth0"), "--group", fmt.Sprint(nobody), "--strict").
+		check(t, exitWarning, "chmod o+x "+shut)
+}
+
 // TestLoadWithLeastPrivilege loads, pins and detaches with the three capabilities that it takes, and no root. CAP_PERFMON is for the verifier: the
 // program subtracts pointers to know a packet's length.
 func TestLoadWithLeastPrivilege(t *testing.T) {

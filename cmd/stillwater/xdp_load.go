@@ -104,18 +104,30 @@ func (f *loadFlags) run(c *cli, name string) (err error) {
 		return err
 	}
 	if pins {
-		data.PinPath = f.pin.of(name)
-		if blocked := blockedAt(data.PinPath, group); blocked != "" {
-			c.warn("the group cannot get to the pins: run `chmod o+x "+blocked+"`", "group", f.group, "pin_path", data.PinPath)
+		if err := f.pinInto(c, program, f.pin.of(name), group); err != nil {
+			return err
 		}
+		data.PinPath = f.pin.of(name)
 	}
 	if f.foreground {
-		return c.holdProgram(program, data, group)
-	}
-	if err := program.Pin(data.PinPath, group); err != nil {
-		return err
+		return c.holdProgram(program, data)
 	}
 	return c.printAttached(schemaLoad, data, "pinned in "+data.PinPath)
+}
+
+// pinInto pins the program, without its attachment if that is held here, and warns where that is no use to the group.
+func (f *loadFlags) pinInto(c *cli, program *bpf.Program, dir string, group int) error {
+	pin := program.Pin
+	if f.foreground {
+		pin = program.PinMaps
+	}
+	if err := pin(dir, group); err != nil {
+		return err
+	}
+	if blocked := blockedAt(dir, group); blocked != "" {
+		c.warn("the group cannot get to the pins: run `chmod o+x "+blocked+"`", "group", f.group, "pin_path", dir)
+	}
+	return nil
 }
 
 // checkVacant refuses a folder that cannot be made, before anything is loaded.
@@ -186,12 +198,9 @@ func attachedText(data attachedData, held string) string {
 	return text
 }
 
-// holdProgram keeps an attached program until a signal.
-func (c *cli) holdProgram(program *bpf.Program, data attachedData, group int) (err error) {
+// holdProgram keeps an attached program until a signal, and its pins with it.
+func (c *cli) holdProgram(program *bpf.Program, data attachedData) (err error) {
 	if data.PinPath != "" {
-		if err := program.PinMaps(data.PinPath, group); err != nil {
-			return err
-		}
 		defer func() { err = errors.Join(err, bpf.RemovePins(data.PinPath)) }()
 	}
 	print := func(text string, line any) error { // lines for json too, as of every command that goes on
