@@ -14,6 +14,7 @@ require (
 	golang.org/x/sys v0.50.0
 	golang.org/x/term v0.48.0
 	gonum.org/v1/plot v0.17.0
+	kernel.org/pub/linux/libs/security/libcap/psx v1.2.78
 )
 
 require (

@@ -12,11 +12,20 @@
 // long as it shall stay attached, for an unreferenced link is closed by the garbage collector, which detaches it too.
 // A socket that is closed leaves the map of sockets by itself.
 //
+// # Pins
+//
+// [Program.Pin] makes all that outlive its process, in a folder of a BPF file system, for servers that share one program on one NIC: each
+// adopts it by [Adopt], puts its own sockets and services in, and takes them out again. An adopter needs permission to open the pins and no
+// capability. [Pins] is the folder for whoever attaches, detaches and removes; [Clean] finds those that lead nowhere.
+// A program of the user's own can stand in for ours, if it keeps to CONTRACT.md: [LoadObject].
+//
 // # Traps
 //
 //   - A program that somebody else attached is never replaced: Attach returns a [HeldError] and changes nothing.
 //   - A socket registered under a queue that it is not bound to swallows that queue's packets without a trace
 //     (net/xdp/xsk.c, xsk_rcv_check); nothing here can notice.
+//   - Sockets are by queue, not by service: what comes in on the queue of another server is dropped there. Where several
+//     servers share a program, the NIC has to bring each service's packets to its server's queues (n-tuple rules).
 //   - Driver metadata may be missing: packets then arrive without a stamp, counted as [ReasonRedirectedUnstamped].
 //   - veth needs at least as many receive queues as its peer has transmit queues, else native mode fails with ENOSPC.
 //   - This package does not import cilium/ebpf/rlimit, which sets the memory-lock limit to zero for a moment;

@@ -34,6 +34,19 @@ func (m Mode) String() string {
 	return [...]string{"auto", "native", "generic", "offload"}[m&3]
 }
 
+// modeOf is the mode of what netlink says is attached.
+func modeOf(xdp *netlink.LinkXdp) Mode {
+	switch xdp.AttachMode {
+	case nl.XDP_ATTACHED_DRV:
+		return ModeNative
+	case nl.XDP_ATTACHED_SKB:
+		return ModeGeneric
+	case nl.XDP_ATTACHED_HW:
+		return ModeOffload
+	}
+	return ModeAuto
+}
+
 func (m Mode) flags() link.XDPAttachFlags {
 	switch m {
 	case ModeNative:
@@ -60,9 +73,10 @@ type Status struct {
 	ProgramID uint32 // the kernel's id of the program
 	Name      string // its name, empty if we may not ask
 	Mode      Mode
-	Ours      bool      // by its name, whichever process attached it
+	Ours      bool      // by its name, its pin or its map of owners, whichever process attached it
 	LinkID    uint32    // the bpf_link that holds it; 0 if it was attached by netlink
 	Holders   []Process // processes with a descriptor of that link; none if it is pinned or theirs is not ours to see
+	Pin       string    // the pin of that link, if it is in a folder of PinRoot or one that was named
 }
 
 // HeldError says that an interface runs a program that we may not replace or remove.
@@ -73,6 +87,7 @@ type HeldError struct {
 	Mode      Mode
 	LinkID    uint32    // 0: attached by netlink
 	Holders   []Process // of the link, as far as they can be seen
+	Pin       string    // of the link, as far as it was found
 }
 
 // Error names the holder and the cure.
@@ -89,6 +104,10 @@ func (e *HeldError) Error() string {
 			names[i] = fmt.Sprintf("process %d (%s)", holder.PID, holder.Command)
 		}
 		return text + ", held by " + strings.Join(names, ", ") + ": stop the holder, or use another interface"
+	case e.Pin != "":
+		dir := filepath.Dir(e.Pin)
+		return text + fmt.Sprintf(", held by the pin %s: share it with `--pin-path %s`, or end it with `stillwater xdp detach %s --pin-path %s`, "+
+			"or use another interface", e.Pin, dir, e.Interface, dir)
 	case e.LinkID != 0:
 		return text + fmt.Sprintf(", held by bpf_link %d of no visible process: remove its pin in the bpf file system, "+
 			"or stop its owner, or use another interface", e.LinkID)
@@ -101,13 +120,15 @@ func (e *HeldError) Error() string {
 // programName is how the kernel knows our program; it must fit the 15 characters of BPF_OBJ_NAME_LEN.
 const programName = steerProgStillwaterXdp
 
-func (s *Status) held() *HeldError {
-	return &HeldError{s.Interface, s.ProgramID, s.Name, s.Mode, s.LinkID, s.Holders}
+// Held is the error for whoever finds the interface like that.
+func (s *Status) Held() *HeldError {
+	return &HeldError{s.Interface, s.ProgramID, s.Name, s.Mode, s.LinkID, s.Holders, s.Pin}
 }
 
 // Inspect reports what runs at the XDP hook of an interface of the calling thread's network namespace. It changes nothing.
-// What it may not see (name, link, holders) without CAP_SYS_ADMIN stays empty.
-func Inspect(ifname string) (*Status, error) {
+// What it may not see (name, link, holders) without CAP_SYS_ADMIN stays empty. The link's pin is looked for in the folders of
+// PinRoot and in those that are named.
+func Inspect(ifname string, pinPaths ...string) (*Status, error) {
 	device, err := netlink.LinkByName(ifname)
 	if err != nil {
 		return nil, fmt.Errorf("bpf: inspect %s: %w", ifname, err)
@@ -117,25 +138,24 @@ func Inspect(ifname string) (*Status, error) {
 	if attrs.Xdp == nil || !attrs.Xdp.Attached {
 		return status, nil
 	}
-	status.Attached, status.ProgramID = true, attrs.Xdp.ProgId
-	switch attrs.Xdp.AttachMode {
-	case nl.XDP_ATTACHED_DRV:
-		status.Mode = ModeNative
-	case nl.XDP_ATTACHED_SKB:
-		status.Mode = ModeGeneric
-	case nl.XDP_ATTACHED_HW:
-		status.Mode = ModeOffload
-	}
+	status.Attached, status.ProgramID, status.Mode = true, attrs.Xdp.ProgId, modeOf(attrs.Xdp)
 	status.Name = nameOf(ebpf.ProgramID(status.ProgramID))
-	status.Ours = status.Name == programName
 	status.LinkID, err = linkOf(status.Index, ebpf.ProgramID(status.ProgramID))
 	if err != nil && !errors.Is(err, os.ErrPermission) {
 		return nil, fmt.Errorf("bpf: inspect the links of %s: %w", ifname, err)
 	}
 	if status.LinkID != 0 {
 		status.Holders = holdersOf(status.LinkID)
+		status.Pin = pinOf(status.LinkID, pinPaths)
 	}
+	status.Ours = status.Name == programName || status.Pin != "" || hasOwners(status.ProgramID)
 	return status, nil
+}
+
+// hasOwners reports whether a program has what every one has that we loaded, whatever its name.
+func hasOwners(programID uint32) bool {
+	owners, err := mapOf(ebpf.ProgramID(programID), contractOwners)
+	return err == nil && owners != nil && owners.Close() == nil
 }
 
 func nameOf(id ebpf.ProgramID) string {
@@ -204,7 +224,7 @@ func Detach(ifname string) error {
 		return fmt.Errorf("bpf: detach from %s: %w", ifname, ErrNotAttached)
 	}
 	if !status.Ours || status.LinkID != 0 {
-		return status.held()
+		return status.Held()
 	}
 	program, err := ebpf.NewProgramFromID(ebpf.ProgramID(status.ProgramID))
 	if err != nil {

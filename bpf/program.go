@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"net/netip"
 	"sync"
 
@@ -45,132 +44,55 @@ type Options struct {
 	PacketSizeMax int
 }
 
-// Program is the steering program in the kernel, with its maps and its attachment. Its methods may be called by
-// any goroutine; none is on the packet path.
+// Program is the steering program in the kernel, with its maps and its attachment: loaded here, or adopted from pins. Its
+// methods may be called by any goroutine; none is on the packet path.
 type Program struct {
-	objects steerObjects
+	objects steerObjects // of a user's program services and verdicts may be nil
+	owners  *ebpf.Map    // who put a socket where; see owners.go
+	adopted *adopted     // nil: loaded here
 
-	mu         sync.Mutex // over the fields below
+	mu         sync.Mutex // over the fields below, and what is adopted
 	attachment link.Link  // referenced here so that the collector cannot close, and so detach, it
 }
 
-// Load verifies the program and makes its maps. It needs CAP_BPF and CAP_NET_ADMIN.
+// Load verifies the program and makes its maps. It needs CAP_BPF, CAP_PERFMON (the program subtracts pointers) and CAP_NET_ADMIN.
 func Load(opts Options) (*Program, error) {
 	spec, err := loadSteer()
 	if err != nil {
 		return nil, fmt.Errorf("bpf: parse the program: %w", err)
 	}
+	queueCount := cmp.Or(opts.QueueCount, queueCountDefault)
 	spec.Maps[steerMapServices].MaxEntries = uint32(cmp.Or(opts.ServiceCount, serviceCountDefault))
-	spec.Maps[steerMapXsks].MaxEntries = uint32(cmp.Or(opts.QueueCount, queueCountDefault))
+	spec.Maps[steerMapXsks].MaxEntries = uint32(queueCount)
 	packetSizeMax := uint32(cmp.Or(opts.PacketSizeMax, packetSizeMaxDefault))
 	if err := spec.Variables[steerVarPacketSizeMax].Set(packetSizeMax); err != nil {
 		return nil, fmt.Errorf("bpf: set the packet size: %w", err)
 	}
 	program := &Program{}
 	if err := spec.LoadAndAssign(&program.objects, nil); err != nil {
-		if errors.Is(err, fs.ErrPermission) {
-			err = fmt.Errorf("%w (run with CAP_BPF and CAP_NET_ADMIN)", err)
-		}
-		return nil, fmt.Errorf("bpf: load the program: %w", err)
+		return nil, loadError(err)
+	}
+	if err := program.bindOwners(queueCount); err != nil {
+		return nil, errors.Join(err, program.Close())
 	}
 	return program, nil
 }
 
-// Attach attaches the program to an interface of the calling thread's network namespace and returns the mode in use. ModeAuto
-// tries native mode, and generic mode where the driver has none. If another program is there the error is a
-// [*HeldError] and nothing has changed.
-func (p *Program) Attach(ifindex int, mode Mode) (Mode, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.attachment != nil {
-		return mode, ErrAttached
+func loadError(err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		err = fmt.Errorf("%w (run with CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN)", err)
 	}
-	attempts := []Mode{mode}
-	if mode == ModeAuto {
-		attempts = []Mode{ModeNative, ModeGeneric}
-	}
-	var err error
-	for _, attempt := range attempts {
-		p.attachment, err = link.AttachXDP(link.XDPOptions{
-			Program:   p.objects.StillwaterXdp,
-			Interface: ifindex,
-			Flags:     attempt.flags(),
-		})
-		if err == nil {
-			return attempt, nil
-		}
-		p.attachment = nil
-		if !errors.Is(err, unix.EOPNOTSUPP) {
-			mode = attempt
-			break // a fault that generic mode would only hide
-		}
-	}
-	return mode, attachError(ifindex, mode, err)
+	return fmt.Errorf("bpf: load the program: %w", err)
 }
 
-// attachError adds the holder or the cure to what the kernel answered.
-func attachError(ifindex int, mode Mode, err error) error {
-	device, lookupErr := net.InterfaceByIndex(ifindex)
-	if lookupErr != nil {
-		return fmt.Errorf("bpf: attach to interface %d: %w", ifindex, errors.Join(err, lookupErr))
-	}
-	if errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EEXIST) {
-		status, inspectErr := Inspect(device.Name)
-		if inspectErr == nil && status.Attached {
-			return status.held()
-		}
-		err = errors.Join(err, inspectErr)
-	}
-	cure := ""
-	switch {
-	case errors.Is(err, unix.ENOSPC):
-		cure = " (give the interface at least as many rx queues as its peer has tx queues)"
-	case errors.Is(err, unix.ERANGE):
-		cure = fmt.Sprintf(" (lower the MTU of %d, on a veth pair at both ends: a page must hold a packet and XDP's room "+
-			"around it, which leaves 3506 of 4096 bytes on veth; or use generic mode)", device.MTU)
-	case errors.Is(err, unix.EOPNOTSUPP):
-		cure = " (the driver has no such mode: use generic mode)"
-	case errors.Is(err, fs.ErrPermission):
-		cure = " (run with CAP_NET_ADMIN)"
-	}
-	return fmt.Errorf("bpf: attach to %s in %v mode: %w%s", device.Name, mode, err, cure)
-}
-
-// Attached reports whether the kernel still runs the program where it was attached. It is false after the interface
-// was deleted or moved to another namespace, or the link was detached by force.
-func (p *Program) Attached() (bool, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.attachment == nil {
-		return false, nil
-	}
-	info, err := p.attachment.Info()
-	if err != nil {
-		return false, fmt.Errorf("bpf: look at the link: %w", err)
-	}
-	// The kernel reports index 0 once the device is gone (net/core/dev.c, bpf_xdp_link_fill_link_info).
-	return info.XDP() != nil && info.XDP().Ifindex != 0, nil
-}
-
-// Detach ends the program's attachment; registered services and sockets stay, and it may be attached again.
-func (p *Program) Detach() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.attachment == nil {
-		return ErrNotAttached
-	}
-	err := p.attachment.Close()
-	p.attachment = nil
-	return err
-}
-
-// RegisterService makes UDP datagrams for addr and port ours. A zone is not looked at. Registering twice is no error.
+// RegisterService makes UDP datagrams for addr and port ours. A zone is not looked at. Registering twice is no error. A program without a map of services
+// decides by itself what is ours; then this does nothing.
 func (p *Program) RegisterService(addr netip.Addr, port uint16) error {
 	key, err := serviceKey(addr, port)
-	if err != nil {
+	if err != nil || p.objects.Services == nil {
 		return err
 	}
-	if err := p.objects.Services.Put(key, uint32(0)); err != nil {
+	if err := p.putService(key); err != nil {
 		if errors.Is(err, unix.E2BIG) {
 			err = fmt.Errorf("%w (raise Options.ServiceCount above %d)", err, p.objects.Services.MaxEntries())
 		}
@@ -179,10 +101,11 @@ func (p *Program) RegisterService(addr netip.Addr, port uint16) error {
 	return nil
 }
 
-// UnregisterService leaves datagrams for addr and port to the kernel again. Unknown ones are no error.
+// UnregisterService leaves datagrams for addr and port to the kernel again. Unknown ones are no error. In an adopted program only what was
+// registered through it goes.
 func (p *Program) UnregisterService(addr netip.Addr, port uint16) error {
 	key, err := serviceKey(addr, port)
-	if err != nil {
+	if err != nil || p.objects.Services == nil || !p.mine(key) {
 		return err
 	}
 	if err := p.objects.Services.Delete(key); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
@@ -203,35 +126,57 @@ func serviceKey(addr netip.Addr, port uint16) (steerServiceKey, error) {
 	}, nil
 }
 
-// SetSocket registers the AF_XDP socket of a receive queue. It must be bound to exactly that queue of the interface.
+// SetSocket registers the AF_XDP socket of a receive queue. It must be bound to exactly that queue of the interface. In an adopted
+// program the socket of somebody else is never replaced: the error is a [*QueueError].
 func (p *Program) SetSocket(queue uint32, fd int) error {
-	if err := p.objects.Xsks.Put(queue, uint32(fd)); err != nil {
-		if errors.Is(err, unix.E2BIG) {
+	if err := p.putSocket(queue, fd); err != nil {
+		switch {
+		case errors.Is(err, unix.E2BIG):
 			err = fmt.Errorf("%w (raise Options.QueueCount above %d)", err, p.objects.Xsks.MaxEntries())
+		case errors.Is(err, ebpf.ErrKeyExist):
+			return p.taken(queue)
 		}
 		return fmt.Errorf("bpf: register the socket of queue %d: %w", queue, err)
 	}
-	return nil
+	return p.own(queue)
 }
 
-// ClearSocket leaves our packets of a queue to the kernel. A queue without a socket is no error.
+// ClearSocket leaves our packets of a queue to the kernel. A queue without a socket is no error. In an adopted program only what was set
+// through it goes.
 func (p *Program) ClearSocket(queue uint32) error {
+	if !p.holds(queue) {
+		return nil
+	}
 	if err := p.objects.Xsks.Delete(queue); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 		return fmt.Errorf("bpf: clear the socket of queue %d: %w", queue, err)
 	}
-	return nil
+	return p.disown(queue)
 }
 
-// Verdicts returns one count per reason, in order of the reasons, zero counts included.
+// Services returns the registered addresses and ports, in order; none of a program without a map of services.
+func (p *Program) Services() ([]netip.AddrPort, error) {
+	if p.objects.Services == nil {
+		return nil, nil
+	}
+	return readServices(p.objects.Services)
+}
+
+// Verdicts returns one count per reason, in order of the reasons, zero counts included. A program without counters is [ErrNoCounters].
 func (p *Program) Verdicts() ([]VerdictCount, error) {
+	if p.objects.Verdicts == nil {
+		return nil, ErrNoCounters
+	}
 	return readVerdicts(p.objects.Verdicts)
 }
 
-// Close detaches the program, if it is attached, and frees it and its maps.
+// Close detaches the program, if it is attached, and frees it and its maps. What was put into the maps of an adopted one is taken out
+// of them, and the rest of it stays.
 func (p *Program) Close() error {
-	err := p.Detach()
-	if errors.Is(err, ErrNotAttached) {
-		err = nil
+	var errs []error
+	if p.adopted != nil {
+		errs = append(errs, p.withdraw())
+	} else if err := p.Detach(); !errors.Is(err, ErrNotAttached) {
+		errs = append(errs, err)
 	}
-	return errors.Join(err, p.objects.Close())
+	return errors.Join(append(errs, p.objects.Close(), p.owners.Close())...)
 }

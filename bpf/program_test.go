@@ -36,16 +36,22 @@ func loadTest(t testing.TB, socket bool) *Program {
 		}
 	}
 	if socket {
-		fd, err := unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { unix.Close(fd) })
-		if err := program.SetSocket(0, fd); err != nil {
+		if err := program.SetSocket(0, xsk(t)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return program
+}
+
+// xsk is an AF_XDP socket that is bound to nothing.
+func xsk(t testing.TB) int {
+	t.Helper()
+	fd, err := unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Close(fd) })
+	return fd
 }
 
 // packet is a well-formed datagram of ours; mutations bend it.

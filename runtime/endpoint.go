@@ -23,6 +23,9 @@ type EndpointConfig struct {
 	// that the XDP program leaves to the kernel (fragments, IP options, extension headers, VLAN tags), are served through ordinary sockets, more slowly.
 	Queue  uint32
 	Queues int
+	// PinPath shares the program that `stillwater xdp load` has pinned in this folder, instead of loading one. That takes CAP_NET_RAW alone, and
+	// several processes can share a NIC, each with queues of its own. What is put into the program is taken out again by Close.
+	PinPath string
 	// RequireXDP makes opening fail where AF_XDP is not to be had, instead of falling back to kernel UDP.
 	RequireXDP bool
 	// Sockets has the AF_XDP sockets of another implementation than package xsk's, on one queue. It must be had where it is named: there is
@@ -82,7 +85,7 @@ type Endpoint struct {
 // ErrServesAlready says that an endpoint has a server.
 var ErrServesAlready = errors.New("endpoint has a server already: register its methods there")
 
-// Open opens the port. AF_XDP needs root, or CAP_NET_ADMIN, CAP_BPF and CAP_NET_RAW.
+// Open opens the port. AF_XDP needs root, or CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON and CAP_NET_RAW; with PinPath CAP_NET_RAW alone.
 func Open(cfg EndpointConfig) (*Endpoint, error) {
 	if cfg.Slots == 0 {
 		cfg.Slots = slotsDefault
@@ -122,6 +125,7 @@ func openPort(cfg EndpointConfig) (dispatcher.Port, string, error) {
 		port, err := xdpport.Open(xdpport.Config{
 			Interface: cfg.Interface, Queue: cfg.Queue, Queues: cfg.Queues, Address: cfg.Address, Port: cfg.Port,
 			Sockets: cfg.Sockets,
+			PinPath: cfg.PinPath,
 		})
 		if err == nil {
 			return port, port.Mode(), nil

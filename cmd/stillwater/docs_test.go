@@ -51,7 +51,10 @@ func TestDocument(t *testing.T) {
 		schemaStatus: {struct {
 			Interfaces []interfaceStatus `json:"interfaces"`
 		}{}},
+		schemaLoad:    {attachedData{}, detachedData{}},
+		schemaAttach:  {attachedData{}},
 		schemaDetach:  {detachData{}},
+		schemaClean:   {cleanData{}},
 		schemaVersion: {versionData{}},
 		schemaNIC:     {nic.Status{}},
 		schemaSteer:   {steerData{}},

@@ -36,6 +36,7 @@ func (f *endpointFlags) register(flags *pflag.FlagSet) {
 	flags.Var(implementation{&f.Sockets}, "xsk", "whose AF_XDP sockets: `implementation` is own, or asavie, which serves one queue")
 	flags.StringVar(&f.address, "address", "",
 		"local `address`, IPv4 or IPv6; empty = the interface's first of each, or all with kernel UDP")
+	flags.StringVar(&f.PinPath, "pin-path", "", "share the program that xdp load pinned in this `folder`, instead of loading one; needs CAP_NET_RAW alone")
 	flags.BoolVar(&f.RequireXDP, "require-xdp", false, "fail where AF_XDP is not to be had, instead of using kernel UDP")
 	flags.Var((*spin)(&f.Spin), "spin", "poll for this `duration` before blocking when idle; 0 = 50us, -1 or forever = never block")
 	flags.Var(&f.cpus, "cpu", "pin the process to these `CPUs`, like 1 or 0-2,4, and set GOMAXPROCS to their number")
@@ -62,6 +63,8 @@ func (f *endpointFlags) config() (sw.EndpointConfig, error) {
 		return cfg, err
 	}
 	switch {
+	case cfg.PinPath != "" && cfg.Interface == "":
+		return cfg, usageError("--pin-path needs --interface: a shared program is attached to one")
 	case cfg.Sockets == nil:
 	case cfg.Interface == "":
 		return cfg, usageError("--xsk asavie needs --interface: kernel UDP has no AF_XDP sockets")

@@ -51,6 +51,14 @@ type process struct {
 
 func startProgram(t *testing.T, variable string, args ...string) *process {
 	t.Helper()
+	p := newProgram(t, variable, args...)
+	p.start(t, here)
+	return p
+}
+
+// newProgram is a program that is still to be started.
+func newProgram(t *testing.T, variable string, args ...string) *process {
+	t.Helper()
 	p := &process{Cmd: exec.Command("/proc/self/exe", args...)}
 	p.Env = append(os.Environ(), variable+"=1", "GORACE=atexit_sleep_ms=0")
 	stdout, err := p.StdoutPipe()
@@ -62,11 +70,15 @@ func startProgram(t *testing.T, variable string, args ...string) *process {
 		t.Fatal(err)
 	}
 	p.lines, p.stderr = bufio.NewScanner(stdout), bufio.NewScanner(stderr)
-	if err := p.Start(); err != nil {
+	return p
+}
+
+func (p *process) start(t *testing.T, at func(func() error) error) {
+	t.Helper()
+	if err := at(p.Start); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = p.Process.Kill() }) // it has ended, unless the test failed
-	return p
 }
 
 // next reads lines up to the first with a word in it.

@@ -60,7 +60,7 @@ func run(e env) int {
 	case exitUsage:
 		fmt.Fprintf(e.stderr, "stillwater: %v\nsee: %s --help\n", err, command.CommandPath())
 	case exitPrivilege:
-		fmt.Fprintf(e.stderr, "stillwater: %v\nrun it as root, or with CAP_NET_ADMIN, CAP_BPF and CAP_NET_RAW\n", err)
+		fmt.Fprintf(e.stderr, "stillwater: %v\nrun it as root, or with CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON and CAP_NET_RAW\n", err)
 	default:
 		fmt.Fprintf(e.stderr, "stillwater: %v\n", err)
 	}

@@ -26,6 +26,7 @@ type serveFlags struct {
 	work          work
 	seed          uint64
 	statsInterval time.Duration
+	drop          bool
 }
 
 // serveReady is the line that says where the server can be called.
@@ -79,6 +80,8 @@ func newServe(c *cli) *cobra.Command {
 	flags.Var(&f.work, "work", "serve the method work: `kind:shape:mean`, like spin:exponential:10us or sleep:bimodal:1ms")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed of the service times of --work")
 	flags.DurationVar(&f.statsInterval, "stats-interval", 0, "print a line of statistics this often; 0 = never")
+	flags.BoolVar(&f.drop, "drop-privileges", false,
+		"give up all capabilities once the port is open; what the interface loses after that cannot be opened again")
 	return cmd
 }
 
@@ -133,6 +136,11 @@ func serve(c *cli, f *serveFlags) (err error) {
 	stats, err := newStatsPrinter(c, srv)
 	if err != nil {
 		return err // the loop does not run, so nothing would be answered
+	}
+	if f.drop {
+		if err := dropPrivileges(); err != nil {
+			return err
+		}
 	}
 	systemd, err := findManager(c.getenv)
 	if err != nil {

@@ -26,7 +26,7 @@ func TestUsageErrors(t *testing.T) {
 		"version now":                      "unknown command",
 		"bench":                            "open, closed",
 		"bench nonsense":                   "unknown command",
-		"xdp":                              "status, detach",
+		"xdp":                              "load, attach, detach, status, clean",
 		"xdp detach":                       "accepts 1 arg",
 		"xdp detach nosuch0":               "no interface nosuch0",
 		"xdp status nosuch0":               "no interface nosuch0",

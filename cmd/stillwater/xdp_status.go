@@ -2,29 +2,34 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
-	"strings"
+	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/stillwater-rpc/stillwater/bpf"
+	"github.com/stillwater-rpc/stillwater/hw/nic"
 )
 
 const schemaStatus = "stillwater.xdp_status.v1"
 
 // interfaceStatus is one interface as JSON.
 type interfaceStatus struct {
-	Interface string            `json:"interface"`
-	Index     int               `json:"index"`
-	Attached  bool              `json:"attached"`
-	ProgramID uint32            `json:"program_id,omitempty"`
-	Name      string            `json:"name,omitempty"` // of the program, empty if we may not ask
-	Mode      string            `json:"mode,omitempty"` // native, generic or offload
-	Ours      bool              `json:"ours"`
-	LinkID    uint32            `json:"link_id,omitempty"` // 0: attached by netlink
-	Holders   []holder          `json:"holders,omitempty"`
-	Verdicts  map[string]uint64 `json:"verdict_counts,omitempty"` // of ours, by reason
+	Interface  string            `json:"interface"`
+	Index      int               `json:"index"`
+	QueueCount int               `json:"queue_count"` // receive queues
+	Attached   bool              `json:"attached"`
+	ProgramID  uint32            `json:"program_id,omitempty"`
+	Name       string            `json:"name,omitempty"` // of the program, empty if we may not ask
+	Mode       string            `json:"mode,omitempty"` // native, generic or offload
+	Ours       bool              `json:"ours"`
+	LinkID     uint32            `json:"link_id,omitempty"` // 0: attached by netlink
+	Holders    []holder          `json:"holders,omitempty"`
+	Pins       *pinsStatus       `json:"pins,omitempty"`
+	Services   []string          `json:"services,omitempty"`       // of ours: address:port
+	Sockets    []socketStatus    `json:"sockets,omitempty"`        // of ours, by queue
+	Verdicts   map[string]uint64 `json:"verdict_counts,omitempty"` // of ours, by reason
 
 	verdicts []bpf.VerdictCount // the same in their order
 }
@@ -35,12 +40,27 @@ type holder struct {
 	Command string `json:"command"`
 }
 
+// pinsStatus is what is pinned for an interface, whether or not it is attached.
+type pinsStatus struct {
+	Path      string `json:"pin_path"`
+	ProgramID uint32 `json:"pinned_program_id"`
+	Link      string `json:"pinned_link"` // none, live or defunct
+}
+
+// socketStatus is a queue that has a socket.
+type socketStatus struct {
+	Queue uint32 `json:"queue"`
+	holder
+	Visible bool `json:"visible"` // there is such a process; if not, it died or is in another PID namespace
+}
+
 const xdpStatusLong = `Show what runs at the XDP hook of an interface, or of all in this network namespace: the program, its mode, whether it is ours,
-which processes hold it, and what ours did with the packets, by reason. It changes nothing. Without root, the
-program's name, its holders and the counters stay unknown.`
+which processes or pins hold it, and of ours the services, the queues with sockets, and what it did with the packets, by reason.
+It changes nothing. Without root, what may not be seen stays unknown.`
 
 func newXDPStatus(c *cli) *cobra.Command {
-	return &cobra.Command{
+	pin := &pinFlag{}
+	cmd := &cobra.Command{
 		Use:     "status [INTERFACE]",
 		Short:   "Show the XDP programs of the interfaces, and what ours did with the packets",
 		Long:    xdpStatusLong,
@@ -51,22 +71,24 @@ func newXDPStatus(c *cli) *cobra.Command {
 				if err := checkInterface(args[0]); err != nil {
 					return err
 				}
-				return status(c, args)
+				return status(c, pin, args)
 			}
 			names, err := interfaceNames()
 			if err != nil {
 				return err
 			}
-			return status(c, names)
+			return status(c, pin, names)
 		},
 	}
+	pin.register(cmd.Flags())
+	return cmd
 }
 
-func status(c *cli, names []string) error {
+func status(c *cli, pin *pinFlag, names []string) error {
 	all := make([]interfaceStatus, len(names))
 	for i, name := range names {
 		var err error
-		if all[i], err = statusOf(c, name); err != nil {
+		if all[i], err = statusOf(c, name, pin.of(name)); err != nil {
 			return err
 		}
 	}
@@ -86,28 +108,33 @@ func status(c *cli, names []string) error {
 	return nil
 }
 
-func statusOf(c *cli, name string) (interfaceStatus, error) {
-	found, err := bpf.Inspect(name)
+func statusOf(c *cli, name, pinPath string) (s interfaceStatus, err error) {
+	found, err := bpf.Inspect(name, pinPath)
 	if err != nil {
-		return interfaceStatus{}, err
+		return s, err
 	}
-	s := asStatus(found)
+	channels, err := nic.ChannelsOf(name)
+	if err != nil {
+		return s, err
+	}
+	s = asStatus(found)
+	s.QueueCount = channels.Receive()
+	s.pinned(c, pinPath)
+	if found.Pin != "" && s.Pins == nil {
+		s.pinned(c, filepath.Dir(found.Pin))
+	}
 	if !s.Ours {
 		return s, nil
 	}
-	s.verdicts, err = bpf.VerdictsOf(s.ProgramID)
-	switch {
-	case errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, bpf.ErrNoCounters):
-		c.warn("the verdict counters cannot be read", "interface", name, "err", err)
+	err = s.readMaps()
+	if s.Pins != nil && err != nil && errors.Is(err, bpf.ErrNoCounters) {
+		err = nil // a user's program need not count
+	}
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, bpf.ErrNoCounters) {
+		c.warn("not all of the program's maps can be read", "interface", name, "err", err)
 		return s, nil
-	case err != nil:
-		return s, err
 	}
-	s.Verdicts = make(map[string]uint64, len(s.verdicts))
-	for _, v := range s.verdicts {
-		s.Verdicts[v.Reason.String()] = v.Count
-	}
-	return s, nil
+	return s, err
 }
 
 // asStatus is what is printed of an interface, but for the counters.
@@ -123,51 +150,48 @@ func asStatus(found *bpf.Status) interfaceStatus {
 	return s
 }
 
-func statusText(all []interfaceStatus) string {
-	width := 0
-	for _, s := range all {
-		width = max(width, len(s.Interface))
+// pinned looks at a folder of pins, if it is there.
+func (s *interfaceStatus) pinned(c *cli, dir string) {
+	pins, err := bpf.OpenPins(dir)
+	if errors.Is(err, bpf.ErrNotBPFFS) || errors.Is(err, bpf.ErrNoPins) && !exists(dir) {
+		return
 	}
-	var text strings.Builder
-	for _, s := range all {
-		fmt.Fprintf(&text, "%-*s  %s\n", width, s.Interface, programText(s))
-		indent := strings.Repeat(" ", width+2)
-		if s.Attached {
-			fmt.Fprintf(&text, "%s%s\n", indent, holdersText(s))
-		}
-		for _, v := range s.verdicts {
-			if v.Count > 0 {
-				fmt.Fprintf(&text, "%s%-20s %d packets\n", indent, v.Reason, v.Count)
-			}
-		}
+	if err == nil {
+		s.Pins = &pinsStatus{pins.Dir, pins.ProgramID, pins.Link.String()}
+		err = pins.Close()
 	}
-	return text.String()
+	if err != nil {
+		c.warn("the pins cannot be read", "interface", s.Interface, "pin_path", dir, "err", err)
+	}
 }
 
-func programText(s interfaceStatus) string {
-	if !s.Attached {
-		return "no program"
-	}
-	name, whose := s.Name, "not ours"
-	switch {
-	case s.Ours:
-		whose = "ours"
-	case name == "":
-		name, whose = "name unknown", "owner unknown"
-	}
-	return fmt.Sprintf("program %d (%s) in %s mode, %s", s.ProgramID, name, s.Mode, whose)
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }
 
-func holdersText(s interfaceStatus) string {
-	if s.LinkID == 0 {
-		return "held by no bpf_link that can be seen"
+// readMaps reads what the program shares with servers. What can be read is there also when something else cannot.
+func (s *interfaceStatus) readMaps() error {
+	services, err := bpf.ServicesOf(s.ProgramID)
+	s.Services = serviceTexts(services)
+	owners, ownersErr := bpf.OwnersOf(s.ProgramID)
+	for _, owner := range owners {
+		s.Sockets = append(s.Sockets, socketStatus{owner.Queue, holder(owner.Process), owner.Alive()})
 	}
-	if len(s.Holders) == 0 {
-		return fmt.Sprintf("held by bpf_link %d of no visible process", s.LinkID)
+	var verdictsErr error
+	s.verdicts, verdictsErr = bpf.VerdictsOf(s.ProgramID)
+	s.Verdicts = verdictCounts(s.verdicts)
+	return errors.Join(err, ownersErr, verdictsErr)
+}
+
+// verdictCounts is what JSON shows of the counters.
+func verdictCounts(verdicts []bpf.VerdictCount) map[string]uint64 {
+	if verdicts == nil {
+		return nil
 	}
-	names := make([]string, len(s.Holders))
-	for i, h := range s.Holders {
-		names[i] = fmt.Sprintf("process %d (%s)", h.PID, h.Command)
+	counts := make(map[string]uint64, len(verdicts))
+	for _, v := range verdicts {
+		counts[v.Reason.String()] = v.Count
 	}
-	return fmt.Sprintf("held by bpf_link %d of %s", s.LinkID, strings.Join(names, ", "))
+	return counts
 }

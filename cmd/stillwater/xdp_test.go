@@ -69,7 +69,7 @@ func TestXDPDetach(t *testing.T) {
 	runAt(t, pair.A.Do, "xdp", "detach", "veth0").check(t, exitOK, "no program was attached")
 	leave(t, pair.A, labtest.Stranger(t, "stillwater_xdp"))
 	// It only has our name, so its counters are not to be read: that is a warning and no failure.
-	runAt(t, pair.A.Do, "xdp", "status", "veth0").check(t, exitOK, "ours", "cannot be read")
+	runAt(t, pair.A.Do, "xdp", "status", "veth0").check(t, exitOK, "ours", "not all of the program's maps can be read")
 	runAt(t, pair.A.Do, "serve", "--interface", "veth0", "--require-xdp").check(t, exitInternal, "stillwater xdp detach veth0")
 	r := runAt(t, pair.A.Do, "xdp", "detach", "veth0", "-o", "json")
 	r.check(t, exitOK)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/stillwater-rpc/stillwater/bpf"
 	"github.com/stillwater-rpc/stillwater/hw/nic"
 	"github.com/stillwater-rpc/stillwater/runtime/neighbour"
 	"github.com/stillwater-rpc/stillwater/xsk"
@@ -71,7 +70,7 @@ func (k *keeper) reopen(now nic.State) (err error) {
 	if err != nil {
 		return errors.Join(err, hops.Close())
 	}
-	program, err := bpf.Load(bpf.Options{PacketSizeMax: p.umem.PacketSizeMax()})
+	program, err := p.cfg.program(p.umem.PacketSizeMax())
 	if err != nil {
 		return errors.Join(err, hops.Close(), closeAll(bound))
 	}

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/stillwater-rpc/stillwater/bpf"
 	"github.com/stillwater-rpc/stillwater/hw/nic"
@@ -23,6 +24,7 @@ type Config struct {
 	Address   netip.Addr // of either family; unset or :: = the interface's first of each, 0.0.0.0 = of IPv4 only
 	Port      uint16     // 0 = a free one
 	Sockets   *Sockets   // another implementation of the sockets, on one queue; nil = package xsk
+	PinPath   string     // of a program to share; "" = one of our own
 }
 
 // QueuesMax is how many queues one port serves: each is looked at in every turn of the loop, and each has 3 MiB of frames or more.
@@ -32,7 +34,7 @@ const QueuesMax = 64
 var ErrNoQueue = errors.New("no such queue")
 
 // Open attaches the program, opens the socket and joins the two. Everything belongs to the network namespace of the
-// calling thread. It needs CAP_NET_ADMIN, CAP_BPF and CAP_NET_RAW.
+// calling thread. It needs CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON and CAP_NET_RAW, and with PinPath CAP_NET_RAW alone.
 func Open(cfg Config) (*Port, error) {
 	link, err := netlink.LinkByName(cfg.Interface)
 	if err != nil {
@@ -64,10 +66,10 @@ func (p *Port) open(cfg Config, addresses []netip.Addr, link netlink.Link) (err 
 	}
 	p.hop = p.hops.NewCache()
 	if err = p.openQueues(&cfg); err != nil {
-		return errors.Join(err, holder(cfg.Interface, err))
+		return errors.Join(err, cfg.holder(err))
 	}
 	p.payloadMax = p.payloadFor(link.Attrs().MTU)
-	if p.program, err = bpf.Load(bpf.Options{PacketSizeMax: p.umem.PacketSizeMax()}); err != nil {
+	if p.program, err = cfg.program(p.umem.PacketSizeMax()); err != nil {
 		return err
 	}
 	p.device.xdp, err = p.attach()
@@ -88,20 +90,43 @@ func (p *Port) openQueues(cfg *Config) error {
 	if cfg.Sockets != nil {
 		return cfg.Sockets.open(p, cfg.Interface, ids)
 	}
-	p.queuesRoom = max(len(ids), min(channels.ReceiveMax()-int(cfg.Queue), max(2*len(ids), manyQueues), QueuesMax))
-	umem, err := xsk.NewUMEM(memory(p.queuesRoom))
+	room := max(len(ids), min(channels.ReceiveMax()-int(cfg.Queue), max(2*len(ids), manyQueues), QueuesMax))
+	err = p.openOwn(ids, room)
+	if errors.Is(err, unix.ENOBUFS) && room > len(ids) {
+		err = p.openOwn(ids, len(ids)) // the limit on locked memory leaves none for more queues
+	}
+	return err
+}
+
+// openOwn makes a UMEM with room for so many queues, and the sockets on it. On error nothing of it is left.
+func (p *Port) openOwn(ids []uint32, room int) error {
+	umem, err := xsk.NewUMEM(memory(room))
 	if err != nil {
 		return err
 	}
-	p.umem, p.own = umem, umem
+	p.umem, p.own, p.queuesRoom = umem, umem, room
 	for _, id := range ids {
 		q, err := umem.Open(p.device.index, id)
 		if err != nil {
-			return err
+			return errors.Join(err, p.closeQueues())
 		}
 		p.queues.add(id, q)
 	}
 	return nil
+}
+
+// closeQueues closes the sockets, and the memory that they share.
+func (p *Port) closeQueues() error {
+	var errs []error
+	for _, q := range p.queues.open {
+		errs = append(errs, q.Close())
+	}
+	p.queues = queues{transmit: p.queues.transmit}
+	if p.umem != nil {
+		errs = append(errs, p.umem.Close())
+		p.umem, p.own = nil, nil
+	}
+	return errors.Join(errs...)
 }
 
 // ids are the queues that get a socket, of those that the interface has.
@@ -160,21 +185,6 @@ func (p *Port) attach() (mode bpf.Mode, err error) {
 	return p.program.Attach(p.device.index, bpf.ModeAuto)
 }
 
-// holder says who has the program on the interface when its queue is busy: most likely the owner of the queue as well.
-func holder(name string, err error) error {
-	if !errors.Is(err, xsk.ErrQueueBusy) {
-		return nil
-	}
-	status, err := bpf.Inspect(name)
-	if err != nil || !status.Attached {
-		return nil // the first error says it all
-	}
-	return &bpf.HeldError{
-		Interface: name, ProgramID: status.ProgramID, Name: status.Name, Mode: status.Mode, LinkID: status.LinkID,
-		Holders: status.Holders,
-	}
-}
-
 // Close detaches the program first, so that the kernel has the packets again before the rings go.
 func (p *Port) Close() error {
 	var errs []error
@@ -185,14 +195,7 @@ func (p *Port) Close() error {
 		errs = append(errs, p.program.Close())
 		p.program = nil
 	}
-	for _, q := range p.queues.open {
-		errs = append(errs, q.Close())
-	}
-	p.queues = queues{}
-	if p.umem != nil {
-		errs = append(errs, p.umem.Close())
-		p.umem = nil
-	}
+	errs = append(errs, p.closeQueues())
 	if p.hops != nil {
 		errs = append(errs, p.hops.Close())
 		p.hops = nil
