@@ -5,6 +5,7 @@ package runtime_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -215,4 +216,52 @@ func TestQueuesGrow(t *testing.T) {
 	await(t, "calls are answered", f.whole)
 	f.end(t)
 	audit(t, srv.Endpoint(), cli.Endpoint())
+}
+
+// TestFlowsOnFourQueues: 64 clients with 1,024 sessions, whose packets the kernel spreads over the server's queues. Every session is answered, by
+// whichever queue, before and after the number of queues changes.
+func TestFlowsOnFourQueues(t *testing.T) {
+	const clients, sessions = 64, 16
+	pair := labtest.NewPair(t, lab.PairConfig{RxQueueCount: 4, TxQueueCount: 4})
+	p := onPair(pair)
+	srv := serve(t, p, sw.ServerConfig{SLO: calm}, map[string]sw.Handler{"echo": echo})
+	p = overUDP(p)
+	var all []*sw.Session
+	for range clients {
+		cli := dial(t, p, srv.Addr(), sw.ClientConfig{})
+		all = append(all, &cli.Session)
+		for range sessions - 1 {
+			all = append(all, session(t, cli))
+		}
+	}
+	ask := func() {
+		t.Helper()
+		var group sync.WaitGroup
+		for i, s := range all {
+			group.Go(func() {
+				want := strconv.Itoa(i)
+				if reply, err := s.Call(timeout(t, guard), "echo", []byte(want), nil); err != nil || string(reply) != want {
+					t.Errorf("session %d: %q, %v", i, reply, err)
+				}
+			})
+		}
+		group.Wait()
+	}
+	ask()
+	before := statsOf(t, srv.Endpoint())
+	if before.Sessions != clients*sessions || before.Connections != clients || before.Port.PassedOn != 0 {
+		t.Errorf("%d sessions over %d connections, %d packets through the kernel", before.Sessions, before.Connections, before.Port.PassedOn)
+	}
+	labtest.Must(t, srv.Endpoint().SetQueues(2))
+	ask()
+	half := statsOf(t, srv.Endpoint())
+	if half.Port.PassedOn == 0 {
+		t.Error("two queues of four have no socket, and nothing came through the kernel")
+	}
+	labtest.Must(t, srv.Endpoint().SetQueues(4))
+	ask()
+	if last := statsOf(t, srv.Endpoint()); last.Completed != 3*clients*sessions {
+		t.Errorf("%d completed", last.Completed)
+	}
+	audit(t, srv.Endpoint())
 }
