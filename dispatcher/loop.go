@@ -21,6 +21,11 @@ type LoopConfig struct {
 	// Spin is how long the loop polls an idle port before it blocks; 0 = 50 us, negative = for ever. Waking from a block costs 15
 	// to 100 us, spinning costs a CPU.
 	Spin time.Duration
+	// Dedicated has one goroutine poll for life, on a thread of its own, while others run the handlers. It needs at least two Ps, or nobody
+	// answers while a handler computes; it is unproven above two CPUs.
+	Dedicated bool
+	// Pin is called by that goroutine on its thread, to move it to the CPU that it has to itself. Nil = it runs where the kernel puts it.
+	Pin func()
 }
 
 // How the loop divides its time.
@@ -63,6 +68,10 @@ type Loop struct {
 	stopping atomic.Bool
 	tasks    atomic.Pointer[Task]    // posted, newest first
 	finished atomic.Pointer[Request] // by handlers that came back without the baton, newest first
+	mail     atomic.Pointer[Request] // dedicated mode: handed over, and not taken yet
+
+	dedicated bool
+	pin       func()
 
 	mu      sync.Mutex
 	parked  []chan struct{}
@@ -90,14 +99,21 @@ func NewLoop(cfg LoopConfig, d *Dispatcher, port Port) (*Loop, error) {
 	if cfg.Spin == 0 {
 		cfg.Spin = spinDefault
 	}
-	return &Loop{d: d, port: port, spin: cfg.Spin, wake: wake, limit: 1, empty: make(chan struct{}, 1)}, nil
+	return &Loop{
+		d: d, port: port, spin: cfg.Spin, wake: wake, limit: 1, empty: make(chan struct{}, 1), dedicated: cfg.Dedicated, pin: cfg.Pin,
+	}, nil
 }
 
 // Start makes the first goroutine.
 func (l *Loop) Start() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.stopping.Load() {
+	switch {
+	case l.stopping.Load():
+	case l.dedicated:
+		l.workers++
+		go l.poller()
+	default:
 		l.spawn()
 	}
 }
@@ -267,6 +283,10 @@ func (l *Loop) arm() {
 
 func (l *Loop) spawn() {
 	l.workers++
+	if l.dedicated {
+		go l.servant()
+		return
+	}
 	go l.worker()
 }
 
@@ -420,7 +440,7 @@ func (l *Loop) idle(now clock.Time) {
 	if l.idleSince == 0 {
 		l.idleSince = now
 	}
-	if l.emptyPolls++; l.emptyPolls%yieldEmpty == 0 {
+	if l.emptyPolls++; l.emptyPolls%yieldEmpty == 0 && !l.dedicated { // who has a thread of its own keeps nobody waiting
 		l.yielded = now
 		runtime.Gosched()
 	}

@@ -5,13 +5,16 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	goruntime "runtime"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/dispatcher"
 	"github.com/stillwater-rpc/stillwater/hw/clock"
+	"github.com/stillwater-rpc/stillwater/hw/cpu"
 	"github.com/stillwater-rpc/stillwater/runtime/xdpport"
 )
 
@@ -39,6 +42,11 @@ type EndpointConfig struct {
 	Port uint16
 	// Spin is how long an idle endpoint polls before it blocks. 0 = 50 us, negative = for ever.
 	Spin time.Duration
+	// Dedicated has the loop poll on a thread of its own, while handlers run on others, instead of taking turns with them: for hosts with CPUs to
+	// spare. It needs GOMAXPROCS of at least 2, or falls back to taking turns, as [Endpoint.Mode] says. It is unproven above two CPUs. PollerCPU pins that thread; nil = the
+	// kernel chooses. Nothing else of the process is ever pinned.
+	Dedicated bool
+	PollerCPU *int
 	// TrustedNetwork accepts peers without proof that they receive at their address: see ARCHITECTURE.md, section 3.
 	TrustedNetwork bool
 	// Slots bounds the outstanding requests of one session. 0 = 256, at most 1024.
@@ -61,19 +69,21 @@ type Stats = dispatcher.Snapshot
 
 // Endpoint owns a port and the one loop that polls it. Servers and clients of a process may share it.
 type Endpoint struct {
-	cfg    EndpointConfig
-	port   dispatcher.Port
-	bare   dispatcher.Port // port without middleware
-	mode   string
-	d      *dispatcher.Dispatcher
-	loop   *dispatcher.Loop
-	starts sync.Once
-	closes sync.Once
-	closed chan struct{}
-	keeper sync.WaitGroup // of who looks after the port's interface
-	err    error
-	life   life
-	shut   bool // no session may be opened any more; only the loop looks at it
+	cfg  EndpointConfig
+	port dispatcher.Port
+	bare dispatcher.Port // port without middleware
+	mode string
+	// dispatcher is what Mode adds, where the loop's mode was chosen.
+	dispatcher string
+	d          *dispatcher.Dispatcher
+	loop       *dispatcher.Loop
+	starts     sync.Once
+	closes     sync.Once
+	closed     chan struct{}
+	keeper     sync.WaitGroup // of who looks after the port's interface
+	err        error
+	life       life
+	shut       bool // no session may be opened any more; only the loop looks at it
 
 	replyMax int // the largest reply in bytes
 
@@ -112,10 +122,44 @@ func Open(cfg EndpointConfig) (*Endpoint, error) {
 	core.Epoch = binary.BigEndian.Uint32(epoch[:])>>8 | 1
 	e.d = dispatcher.New(core, port)
 	e.replyMax = e.d.ReplyMax()
-	if e.loop, err = dispatcher.NewLoop(dispatcher.LoopConfig{Spin: cfg.Spin}, e.d, port); err != nil {
+	loop, err := e.loopConfig()
+	if err != nil {
+		return nil, errors.Join(err, port.Close())
+	}
+	if e.loop, err = dispatcher.NewLoop(loop, e.d, port); err != nil {
 		return nil, errors.Join(err, port.Close())
 	}
 	return e, nil
+}
+
+// loopConfig says how the loop uses its CPU.
+func (e *Endpoint) loopConfig() (dispatcher.LoopConfig, error) {
+	cfg := dispatcher.LoopConfig{Spin: e.cfg.Spin}
+	if !e.cfg.Dedicated {
+		if e.cfg.PollerCPU != nil {
+			return cfg, errors.New("PollerCPU is for dedicated mode: set Dedicated as well")
+		}
+		return cfg, nil
+	}
+	if goruntime.GOMAXPROCS(0) < 2 {
+		e.dispatcher = ", shared dispatcher (dedicated needs two Ps, and GOMAXPROCS is 1: run one process per CPU)"
+		return cfg, nil
+	}
+	cfg.Dedicated, e.dispatcher = true, ", dedicated dispatcher"
+	if e.cfg.PollerCPU == nil {
+		return cfg, nil
+	}
+	own := *e.cfg.PollerCPU
+	allowed, err := cpu.Allowed()
+	if err == nil && !slices.Contains(allowed, own) {
+		err = fmt.Errorf("poller CPU %d: this process may use %v", own, allowed)
+	}
+	cfg.Pin = func() {
+		if err := cpu.PinThread(own); err != nil {
+			slog.Warn("the poller is not pinned", "cpu", own, "error", err)
+		}
+	}
+	return cfg, err
 }
 
 // openPort opens AF_XDP if an interface is named, and kernel UDP if not, or if AF_XDP is not to be had there.
@@ -148,7 +192,7 @@ func (e *Endpoint) Mode() string {
 	if port, ok := e.bare.(*xdpport.Port); ok {
 		_ = e.do(func(*dispatcher.Dispatcher, clock.Time) { mode = port.Mode() }) // closed: what it was when it was opened
 	}
-	return mode
+	return mode + e.dispatcher
 }
 
 // PortName is "xdp" or "udp".

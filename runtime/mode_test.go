@@ -1,9 +1,15 @@
 package runtime_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	goruntime "runtime"
 	"strings"
 	"testing"
 
@@ -13,6 +19,7 @@ import (
 	"github.com/stillwater-rpc/stillwater/bench/lab"
 	"github.com/stillwater-rpc/stillwater/bench/lab/labtest"
 	"github.com/stillwater-rpc/stillwater/bpf"
+	"github.com/stillwater-rpc/stillwater/hw/cpu"
 	sw "github.com/stillwater-rpc/stillwater/runtime"
 )
 
@@ -174,4 +181,76 @@ func TestDialAttachesNothing(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+// TestDedicated says what the loop does, and refuses what cannot be.
+func TestDedicated(t *testing.T) {
+	open := func(cfg sw.EndpointConfig) (string, error) {
+		cfg.Address = netip.MustParseAddr("127.0.0.1")
+		ep, err := sw.Open(cfg)
+		if err != nil {
+			return "", err
+		}
+		return ep.Mode(), ep.Close()
+	}
+	allowed, err := cpu.Allowed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, none := allowed[len(allowed)-1], 9999
+	defer goruntime.GOMAXPROCS(goruntime.GOMAXPROCS(2))
+	for _, test := range []struct {
+		name  string
+		cfg   sw.EndpointConfig
+		ps    int
+		mode  string
+		wrong string
+	}{
+		{"shared", sw.EndpointConfig{}, 2, "kernel UDP", ""},
+		{"dedicated", sw.EndpointConfig{Dedicated: true}, 2, "kernel UDP, dedicated dispatcher", ""},
+		{"pinned", sw.EndpointConfig{Dedicated: true, PollerCPU: &last}, 2, "kernel UDP, dedicated dispatcher", ""},
+		{"one P", sw.EndpointConfig{Dedicated: true}, 1, "kernel UDP, shared dispatcher (dedicated needs two Ps, and GOMAXPROCS is 1: run one process per CPU)", ""},
+		{"a CPU and not dedicated", sw.EndpointConfig{PollerCPU: &last}, 2, "", "set Dedicated"},
+		{"a CPU that is not there", sw.EndpointConfig{Dedicated: true, PollerCPU: &none}, 2, "", "this process may use"},
+	} {
+		goruntime.GOMAXPROCS(test.ps)
+		mode, err := open(test.cfg)
+		if mode != test.mode || (err == nil) != (test.wrong == "") || err != nil && !strings.Contains(err.Error(), test.wrong) {
+			t.Errorf("%s: %q, %v", test.name, mode, err)
+		}
+	}
+}
+
+// TestDedicatedPollerIsPinned finds the poller's thread, and nobody else, on its CPU alone.
+func TestDedicatedPollerIsPinned(t *testing.T) {
+	allowed, err := cpu.Allowed()
+	if err != nil || len(allowed) < 2 {
+		t.Skipf("it takes two CPUs: %v, %v", allowed, err)
+	}
+	defer goruntime.GOMAXPROCS(goruntime.GOMAXPROCS(2))
+	srv, err := sw.NewServer(sw.ServerConfig{Endpoint: sw.EndpointConfig{
+		Address: netip.MustParseAddr("127.0.0.1"), Dedicated: true, PollerCPU: &allowed[1],
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pinned := func() (n int) {
+		threads, err := filepath.Glob("/proc/self/task/*/status")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range threads {
+			text, _ := os.ReadFile(file) // a thread may end meanwhile
+			if bytes.Contains(text, fmt.Appendf(nil, "\nCpus_allowed_list:\t%d\n", allowed[1])) {
+				n++
+			}
+		}
+		return n
+	}
+	statsOf(t, srv.Endpoint()) // the loop runs from the first use on
+	await(t, "the poller is on its CPU", func() bool { return pinned() == 1 })
+	if err := srv.Endpoint().Close(); err != nil {
+		t.Error(err)
+	}
+	await(t, "its thread has ended", func() bool { return pinned() == 0 })
 }

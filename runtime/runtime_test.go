@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"net/netip"
 	"sync"
 	"testing"
@@ -24,6 +25,8 @@ type place struct {
 }
 
 func here(f func() error) error { return f() }
+
+var dedicated = flag.Bool("dedicated", false, "run all endpoints that tests open in dedicated mode")
 
 // places are all places that this process has the rights for. Root has both.
 func places(t *testing.T) []place {
@@ -73,7 +76,7 @@ func serve(t *testing.T, p place, cfg sw.ServerConfig, handlers map[string]sw.Ha
 	if cfg.Shared == nil {
 		port := cfg.Endpoint.Port
 		cfg.Endpoint = p.server
-		cfg.Endpoint.Port = port
+		cfg.Endpoint.Port, cfg.Endpoint.Dedicated = port, *dedicated
 	}
 	r := &running{served: make(chan error, 1)}
 	if err := p.onServer(func() (err error) { r.Server, err = sw.NewServer(cfg); return err }); err != nil {
@@ -104,7 +107,7 @@ func dial(t *testing.T, p place, address string, cfg sw.ClientConfig) *sw.Client
 	if cfg.Shared == nil {
 		slots := cfg.Endpoint.Slots
 		cfg.Endpoint = p.client
-		cfg.Endpoint.Slots = slots
+		cfg.Endpoint.Slots, cfg.Endpoint.Dedicated = slots, *dedicated
 	}
 	var cli *sw.Client
 	err := p.onClient(func() (err error) {

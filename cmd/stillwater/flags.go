@@ -23,9 +23,11 @@ const defaultPort = 7700
 // endpointFlags are the flags of every command that opens a port.
 type endpointFlags struct {
 	sw.EndpointConfig
-	address string
-	cpus    cpuList
-	capture captureFlags
+	address    string
+	cpus       cpuList
+	dispatcher string
+	pollerCPU  int
+	capture    captureFlags
 }
 
 // register adds the flags to a command.
@@ -39,6 +41,8 @@ func (f *endpointFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.PinPath, "pin-path", "", "share the program that xdp load pinned in this `folder`, instead of loading one; needs CAP_NET_RAW alone")
 	flags.BoolVar(&f.RequireXDP, "require-xdp", false, "fail where AF_XDP is not to be had, instead of using kernel UDP")
 	flags.Var((*spin)(&f.Spin), "spin", "poll for this `duration` before blocking when idle; 0 = 50us, -1 or forever = never block")
+	flags.StringVar(&f.dispatcher, "dispatcher", "shared", "`mode` of the loop: shared takes turns with the handlers, dedicated polls on a thread of its own beside them")
+	flags.IntVar(&f.pollerCPU, "poller-cpu", -1, "pin the thread of --dispatcher dedicated to this `CPU`; negative = the kernel chooses")
 	flags.Var(&f.cpus, "cpu", "pin the process to these `CPUs`, like 1 or 0-2,4, and set GOMAXPROCS to their number")
 	f.capture.register(flags)
 }
@@ -71,6 +75,9 @@ func (f *endpointFlags) config() (sw.EndpointConfig, error) {
 	case cfg.Queues > 1:
 		return cfg, usageError("--xsk asavie serves one queue: give --queues 1, or --xsk own")
 	}
+	if err := f.loop(&cfg); err != nil {
+		return cfg, err
+	}
 	if len(f.cpus) == 0 {
 		return cfg, nil
 	}
@@ -79,6 +86,24 @@ func (f *endpointFlags) config() (sw.EndpointConfig, error) {
 	}
 	runtime.GOMAXPROCS(len(f.cpus))
 	return cfg, nil
+}
+
+// loop says how the endpoint's loop uses its CPU.
+func (f *endpointFlags) loop(cfg *sw.EndpointConfig) error {
+	switch f.dispatcher {
+	case "shared":
+		if f.pollerCPU >= 0 {
+			return usageError("--poller-cpu is for --dispatcher dedicated: in shared mode the loop is where its handlers are")
+		}
+	case "dedicated":
+		cfg.Dedicated = true
+		if f.pollerCPU >= 0 {
+			cfg.PollerCPU = &f.pollerCPU
+		}
+	default:
+		return usageError("--dispatcher %s: it must be shared or dedicated", f.dispatcher)
+	}
+	return nil
 }
 
 // checked is config, and refuses an interface that is not there: a slip of the pen, which falling back would hide.

@@ -52,6 +52,8 @@ func TestUsageErrors(t *testing.T) {
 		"call [fd00::1]: echo":                                    "1 to 65535",
 		"call [fd00::1 echo":                                      "[fd00::1]:7700",
 		"serve --interface nosuch0":                               "no interface nosuch0",
+		"serve --dispatcher fast":                                 "shared or dedicated",
+		"serve --poller-cpu 1":                                    "--dispatcher dedicated",
 		"serve here":                                              "unknown command",
 		"call 127.0.0.1":                                          "between 2 and 3",
 		"call :7700 echo":                                         "host:port",

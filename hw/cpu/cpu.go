@@ -48,6 +48,33 @@ func allowedOf(tid int) ([]int, error) {
 	return cpus, nil
 }
 
+// PinThread restricts the calling thread to the given CPUs, and so the threads that it will start. Whoever calls it has locked the goroutine to its
+// thread, and lets that end with it.
+func PinThread(cpus ...int) error {
+	set, err := setOf(cpus)
+	if err != nil {
+		return fmt.Errorf("cpu: pin the thread: %w", err)
+	}
+	if err := unix.SchedSetaffinity(0, &set); err != nil {
+		return fmt.Errorf("cpu: pin the thread to CPUs %v: %w; see Cpus_allowed_list in /proc/self/status", cpus, err)
+	}
+	return nil
+}
+
+// setOf is the kernel's form of a list of CPUs.
+func setOf(cpus []int) (set unix.CPUSet, err error) {
+	if len(cpus) == 0 {
+		return set, errors.New("no CPU given")
+	}
+	for _, cpu := range cpus {
+		if cpu < 0 || cpu >= cpuCountMax {
+			return set, fmt.Errorf("CPU %d is not in 0..%d", cpu, cpuCountMax-1)
+		}
+		set.Set(cpu)
+	}
+	return set, nil
+}
+
 // PinProcess restricts every thread of this process to the given CPUs, and so the threads that they will start: a
 // thread inherits the affinity of its maker. It is for the whole process because Go moves goroutines between threads as it likes.
 //
@@ -55,15 +82,9 @@ func allowedOf(tid int) ([]int, error) {
 // program that measures should set both. Call it again with what [Allowed] said before to undo it. On an
 // error, some threads may have been moved already.
 func PinProcess(cpus ...int) error {
-	if len(cpus) == 0 {
-		return errors.New("cpu: pin the process: no CPU given")
-	}
-	var set unix.CPUSet
-	for _, cpu := range cpus {
-		if cpu < 0 || cpu >= cpuCountMax {
-			return fmt.Errorf("cpu: pin the process: CPU %d is not in 0..%d", cpu, cpuCountMax-1)
-		}
-		set.Set(cpu)
+	set, err := setOf(cpus)
+	if err != nil {
+		return fmt.Errorf("cpu: pin the process: %w", err)
 	}
 	if err := pinAll(&set); err != nil {
 		return fmt.Errorf("cpu: pin the process to CPUs %v: %w", cpus, err)
