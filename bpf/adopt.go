@@ -11,11 +11,35 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The flags of a service, its value in the map. The program looks at none.
+// The value of a service in the map: flags, at which the program does not look, and the queues whose packets are ours.
 const (
 	serviceOfLoader  uint32 = 0 // it stays until the program goes
 	serviceOfAdopter uint32 = 1 // it goes with the process that registered it
+
+	serviceFlags uint32 = 0xff
 )
+
+// Where the queues stand in it.
+const (
+	serviceFirstShift = 8
+	serviceCountShift = 20
+	serviceQueueMax   = 1<<12 - 1 // the largest number that there is room for
+)
+
+// Queues are those on which a service's packets go to sockets; on all others they are left to the kernel. The zero value means any.
+type Queues struct {
+	First, Count uint32
+}
+
+func (q Queues) value(flags uint32) (uint32, error) {
+	if q.Count == 0 {
+		return flags, nil
+	}
+	if q.First > serviceQueueMax || q.Count > serviceQueueMax {
+		return 0, fmt.Errorf("%d queues from number %d on: a service has room for numbers up to %d", q.Count, q.First, serviceQueueMax)
+	}
+	return flags | q.First<<serviceFirstShift | q.Count<<serviceCountShift, nil
+}
 
 // adopted is the state of a program that another process loaded and attached, and may share with more.
 type adopted struct {
@@ -99,21 +123,29 @@ func (a *adopted) detach() error {
 	return nil
 }
 
-// putService registers a service. What the loader registered stays its own.
-func (p *Program) putService(key steerServiceKey) error {
+// putService registers a service. What the loader registered stays its own, on any queue.
+func (p *Program) putService(key steerServiceKey, on Queues) error {
+	flags := serviceOfLoader
+	if p.adopted != nil {
+		flags = serviceOfAdopter
+	}
+	value, err := on.value(flags)
+	if err != nil {
+		return err
+	}
 	if p.adopted == nil {
-		return p.objects.Services.Put(key, serviceOfLoader)
+		return p.objects.Services.Put(key, value)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var flags uint32
-	switch err := p.objects.Services.Lookup(key, &flags); {
-	case err == nil && flags == serviceOfLoader:
+	var present uint32
+	switch err := p.objects.Services.Lookup(key, &present); {
+	case err == nil && present&serviceFlags == serviceOfLoader:
 		return nil
 	case err != nil && !errors.Is(err, ebpf.ErrKeyNotExist):
 		return err
 	}
-	if err := p.objects.Services.Put(key, serviceOfAdopter); err != nil {
+	if err := p.objects.Services.Put(key, value); err != nil {
 		return err
 	}
 	p.adopted.services[key] = struct{}{}

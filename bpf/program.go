@@ -88,11 +88,17 @@ func loadError(err error) error {
 // RegisterService makes UDP datagrams for addr and port ours. A zone is not looked at. Registering twice is no error. A program without a map of services
 // decides by itself what is ours; then this does nothing.
 func (p *Program) RegisterService(addr netip.Addr, port uint16) error {
+	return p.RegisterServiceOn(addr, port, Queues{})
+}
+
+// RegisterServiceOn is RegisterService for packets that come in on certain queues. Others are left to the kernel, so that a program that several
+// processes share does not hand them to the socket of another one. Registering again changes the queues.
+func (p *Program) RegisterServiceOn(addr netip.Addr, port uint16, on Queues) error {
 	key, err := serviceKey(addr, port)
 	if err != nil || p.objects.Services == nil {
 		return err
 	}
-	if err := p.putService(key); err != nil {
+	if err := p.putService(key, on); err != nil {
 		if errors.Is(err, unix.E2BIG) {
 			err = fmt.Errorf("%w (raise Options.ServiceCount above %d)", err, p.objects.Services.MaxEntries())
 		}

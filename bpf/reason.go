@@ -25,6 +25,7 @@ const (
 	ReasonNoSocket            = Reason(steerReasonREASON_NO_SOCKET)            // ours, but no socket on its queue
 	ReasonExtension           = Reason(steerReasonREASON_EXTENSION)            // an extension header behind the IPv6 header
 	ReasonJumbogram           = Reason(steerReasonREASON_JUMBOGRAM)            // an IPv6 packet of more than 65,575 bytes
+	ReasonOtherQueue          = Reason(steerReasonREASON_OTHER_QUEUE)          // ours, on a queue that is not among its service's
 
 	reasonCount = int(steerReasonREASON_COUNT)
 )
@@ -46,6 +47,7 @@ var reasonNames = [reasonCount]string{
 	ReasonNoSocket:            "no_socket",
 	ReasonExtension:           "extension_header",
 	ReasonJumbogram:           "jumbogram",
+	ReasonOtherQueue:          "other_queue",
 }
 
 // String returns the reason in the spelling of metric labels.

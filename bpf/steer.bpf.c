@@ -32,6 +32,7 @@ enum reason {
 	REASON_NO_SOCKET, /* ours, but no XSK is registered for this queue */
 	REASON_EXTENSION, /* IPv6: an extension header is between the fixed one and what it carries */
 	REASON_JUMBOGRAM, /* IPv6: its length is in a hop-by-hop option, not in the fixed header */
+	REASON_OTHER_QUEUE, /* ours, but on a queue that is not among its service's: the kernel's socket may serve it */
 	REASON_COUNT,
 };
 
@@ -56,6 +57,13 @@ enum {
 	NEXT_SHIM6 = 140,
 };
 
+/* Where the parts of a service's value stand. A queue's number has 12 bits: more than an XSKMAP of ours has entries. */
+enum {
+	SERVICE_FIRST_SHIFT = 8,
+	SERVICE_COUNT_SHIFT = 20,
+	SERVICE_QUEUE_MASK = 0xfff,
+};
+
 /* IPv4 addresses are written IPv4-mapped (::ffff:a.b.c.d). */
 struct service_key {
 	__u8 address[16];
@@ -68,7 +76,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 64);
 	__type(key, struct service_key);
-	__type(value, __u32); /* zero; room for a service's flags */
+	__type(value, __u32); /* flags that the program does not look at, first queue, number of queues; 0 queues = any */
 } services SEC(".maps");
 
 struct {
@@ -120,8 +128,14 @@ static __always_inline enum reason stamp(struct xdp_md *ctx)
 /* The one lookup: a packet whose headers are all there and in order. */
 static __always_inline enum reason match(struct xdp_md *ctx, const struct service_key *key, __u32 size)
 {
-	if (!bpf_map_lookup_elem(&services, key))
+	const __u32 *service = bpf_map_lookup_elem(&services, key);
+
+	if (!service)
 		return REASON_NO_SERVICE;
+	/* Several processes may share the program, each with queues of its own: the socket of another one would drop it. */
+	__u32 count = *service >> SERVICE_COUNT_SHIFT;
+	if (count && ctx->rx_queue_index - (*service >> SERVICE_FIRST_SHIFT & SERVICE_QUEUE_MASK) >= count)
+		return REASON_OTHER_QUEUE;
 	if (size > packet_size_max)
 		return REASON_TOO_LONG;
 	/* The return value tells an empty slot from a socket; the redirect itself happens after the program's return,

@@ -32,7 +32,8 @@ const (
 	steerReasonREASON_NO_SOCKET            steerReason = 13
 	steerReasonREASON_EXTENSION            steerReason = 14
 	steerReasonREASON_JUMBOGRAM            steerReason = 15
-	steerReasonREASON_COUNT                steerReason = 16
+	steerReasonREASON_OTHER_QUEUE          steerReason = 16
+	steerReasonREASON_COUNT                steerReason = 17
 )
 
 type steerServiceKey struct {

@@ -153,6 +153,26 @@ func TestSteerFallsToTheKernel(t *testing.T) {
 	checkSteer(t, program, packetIPv6(64), ReasonNoService)
 }
 
+// TestSteerToItsQueuesOnly: a service may be one of queues that the packet did not come in on, which is 0 here.
+func TestSteerToItsQueuesOnly(t *testing.T) {
+	program := loadTest(t, true)
+	for on, want := range map[Queues]Reason{
+		{}: ReasonRedirected, {0, 1}: ReasonRedirected, {0, serviceQueueMax}: ReasonRedirected,
+		{1, 1}: ReasonOtherQueue, {1, serviceQueueMax}: ReasonOtherQueue, {serviceQueueMax, serviceQueueMax}: ReasonOtherQueue,
+	} {
+		if err := program.RegisterServiceOn(testService, testPort, on); err != nil {
+			t.Fatal(err)
+		}
+		checkSteer(t, program, packet(64), want)
+		checkSteer(t, program, packetIPv6(64), ReasonRedirected) // a service of its own
+	}
+	for _, on := range []Queues{{serviceQueueMax + 1, 1}, {0, serviceQueueMax + 1}} {
+		if err := program.RegisterServiceOn(testService, testPort, on); err == nil {
+			t.Errorf("%+v was taken", on)
+		}
+	}
+}
+
 // TestSteerWithoutMetadata fills the metadata up beforehand, so that the program's own stamp has no room.
 func TestSteerWithoutMetadata(t *testing.T) {
 	program := loadTest(t, true)

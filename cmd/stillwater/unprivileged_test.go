@@ -243,6 +243,11 @@ func TestTwoServersOnOneNIC(t *testing.T) {
 	for _, p := range []*process{low, high} {
 		received(t, p, 1)
 	}
+	// On a queue of nobody's, and of the other's, a packet goes through the kernel.
+	for _, queue := range []string{"0", "1", "2", "3"} {
+		call(lowReady, queue)
+		call(highReady, queue)
+	}
 	runAt(t, pair.A.Do, "xdp", "status", "veth0", "--pin-path", pins.here("veth0")).check(t, exitOK,
 		"services "+lowReady.Address+", "+highReady.Address,
 		fmt.Sprintf("queue 0 of 4: socket of process %d (", lowReady.PID), fmt.Sprintf("queue 2 of 4: socket of process %d (", highReady.PID))

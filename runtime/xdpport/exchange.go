@@ -155,7 +155,7 @@ func (k *keeper) setQueues(count int) error {
 			return err
 		}
 	}
-	return k.giveUp(p.queues.beyond(p.cfg.Queue + uint32(count)))
+	return errors.Join(k.giveUp(p.queues.beyond(p.cfg.Queue+uint32(count))), p.register())
 }
 
 // giveUp takes queues out of service: first the program leaves their packets to the kernel, then what is on their rings is handled, then they go.

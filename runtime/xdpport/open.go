@@ -177,10 +177,8 @@ func (p *Port) attach() (mode bpf.Mode, err error) {
 			return mode, err
 		}
 	}
-	for _, local := range p.local.all() {
-		if err = p.program.RegisterService(local.AddrPort().Addr(), local.Port); err != nil {
-			return mode, err
-		}
+	if err = p.register(); err != nil {
+		return mode, err
 	}
 	return p.program.Attach(p.device.index, bpf.ModeAuto)
 }

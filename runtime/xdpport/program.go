@@ -20,6 +20,22 @@ func (c *Config) program(packetSizeMax int) (*bpf.Program, error) {
 	return bpf.Load(bpf.Options{PacketSizeMax: packetSizeMax})
 }
 
+// register tells the program of our addresses. In one that is shared, only packets on our own queues are for our sockets: on another's they would
+// be dropped, and so they go through the kernel.
+func (p *Port) register() error {
+	var on bpf.Queues
+	if ids := p.queues.ids; p.cfg.PinPath != "" && len(ids) > 0 {
+		on.First = slices.Min(ids)
+		on.Count = slices.Max(ids) - on.First + 1
+	}
+	for _, local := range p.local.all() {
+		if err := p.program.RegisterServiceOn(local.AddrPort().Addr(), local.Port, on); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // holder says who has a queue that is busy: those who share the program have said so, otherwise it is most likely who
 // has the program on the interface.
 func (c *Config) holder(err error) error {
