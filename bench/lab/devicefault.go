@@ -5,6 +5,7 @@ package lab
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netlink"
@@ -88,12 +89,26 @@ func (p *Pair) moveBack() error {
 	})
 }
 
+// attachPatience is how long a program that was taken off is waited for, before it is taken off again.
+const attachPatience = 5 * time.Second
+
 // detach takes the XDP program off A's interface by force, as `bpftool link detach` does.
 func (p *Pair) detach() error {
+	for until := time.Now().Add(attachPatience); ; time.Sleep(10 * time.Millisecond) {
+		err := p.detachNow()
+		if !errors.Is(err, errNoProgram) || time.Now().After(until) {
+			return err
+		}
+	}
+}
+
+var errNoProgram = errors.New("no program is on the interface")
+
+func (p *Pair) detachNow() error {
 	return p.A.setLink(func(l netlink.Link) error {
 		xdp := l.Attrs().Xdp
 		if xdp == nil || !xdp.Attached {
-			return fmt.Errorf("no program is on %s", p.A.Interface)
+			return fmt.Errorf("%w: %s", errNoProgram, p.A.Interface)
 		}
 		links := new(link.Iterator)
 		defer links.Close()
