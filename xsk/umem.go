@@ -79,9 +79,10 @@ type Bound struct {
 // CAP_NET_RAW. A busy queue is retried for up to a second, then the error is [ErrQueueBusy]. On error nothing is left open.
 //
 // It may be called from any goroutine, also while the UMEM's user works with it, so that nobody polls less while it waits. The UMEM
-// may be registered several times; only those queues share their kernel's books that were bound by Share.
-func (u *UMEM) Bind(ifindex int, queueID uint32) (*Bound, error) {
-	return u.bind(ifindex, queueID, -1, ModeAuto)
+// may be registered several times; only those queues share their kernel's books that were bound by Share. The mode of the UMEM's
+// configuration is not looked at.
+func (u *UMEM) Bind(ifindex int, queueID uint32, mode Mode) (*Bound, error) {
+	return u.bind(ifindex, queueID, -1, mode)
 }
 
 // Share binds a socket to another queue of any interface, with the UMEM as the given one registered it. It gets the same mode
@@ -98,7 +99,7 @@ func (q *Queue) Share(ifindex int, queueID uint32) (*Bound, error) {
 // bind shares the UMEM of a socket, unless that is below zero.
 func (u *UMEM) bind(ifindex int, queueID uint32, share int, mode Mode) (*Bound, error) {
 	cfg := u.cfg
-	cfg.Interface, cfg.QueueID = ifindex, queueID
+	cfg.Interface, cfg.QueueID, cfg.Mode = ifindex, queueID, mode
 	s, memory, err := openSocket(&cfg, u.memory, share >= 0)
 	if err != nil {
 		return nil, fmt.Errorf("xsk: %w", err)
@@ -131,7 +132,7 @@ func (u *UMEM) Adopt(b *Bound) (*Queue, error) {
 	return q, nil
 }
 
-// Open is Bind, or Share with any queue that is open, and Adopt.
+// Open is Bind in the mode of the UMEM's configuration, or Share with any queue that is open, and Adopt.
 func (u *UMEM) Open(ifindex int, queueID uint32) (q *Queue, err error) {
 	if _, ok := u.vacant(); !ok {
 		return nil, u.errFull()
@@ -140,7 +141,7 @@ func (u *UMEM) Open(ifindex int, queueID uint32) (q *Queue, err error) {
 	if other := u.bound(); other != nil {
 		b, err = other.Share(ifindex, queueID)
 	} else {
-		b, err = u.Bind(ifindex, queueID)
+		b, err = u.Bind(ifindex, queueID, u.cfg.Mode)
 	}
 	if err != nil {
 		return nil, err

@@ -45,7 +45,7 @@ func TestTwoPortsOnOneInterface(t *testing.T) {
 	expect(t, fromLow, low, []byte("to the low queues"))
 	expect(t, fromHigh, high, []byte("to the high queues"))
 	expect(t, low, fromLow, []byte("back from the low queues"))
-	if mode := high.Mode(); mode != "AF_XDP on veth0 queues 2-3, native XDP, copy mode" {
+	if mode := high.Mode(); mode != "AF_XDP on veth0 queues 2-3, native XDP, copy mode (no zero-copy there)" {
 		t.Errorf("mode %q", mode)
 	}
 	for name, p := range map[string]*xdpport.Port{"low": low, "high": high} {
