@@ -101,8 +101,11 @@ func tryInterface(name string, program *bpf.Program, results map[doctor.Step]err
 	_, err = program.Attach(device.Index, bpf.ModeNative)
 	results[doctor.StepNative] = err
 	if errors.Is(err, unix.EOPNOTSUPP) {
-		_, err = program.Attach(device.Index, bpf.ModeGeneric)
+		if _, err = program.Attach(device.Index, bpf.ModeGeneric); err == nil {
+			results[doctor.StepCopy] = tryBind(device.Index, xsk.ModeCopy) // zero-copy is not for generic mode
+		}
 		results[doctor.StepGeneric] = err
+		return
 	}
 	if err != nil {
 		return

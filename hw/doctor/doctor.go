@@ -106,8 +106,8 @@ const (
 	StepLoad     Step = "load"      // our program passes the kernel's verifier
 	StepNative   Step = "native"    // it attaches in the driver
 	StepGeneric  Step = "generic"   // it attaches in the stack; tried where native fails
-	StepZeroCopy Step = "zero-copy" // a socket binds so
-	StepCopy     Step = "copy"      // a socket binds so; tried where zero-copy fails
+	StepZeroCopy Step = "zero-copy" // a socket binds so; not tried in generic mode
+	StepCopy     Step = "copy"      // a socket binds so; tried where zero-copy fails, and in generic mode
 )
 
 // Trial is what was tried on the live host, and taken back.

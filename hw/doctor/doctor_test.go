@@ -289,12 +289,12 @@ func TestTrial(t *testing.T) {
 			NativeCopy, map[string]Verdict{"nic.native": OK, "nic.zero_copy": Warn},
 		},
 		"generic": {
-			map[Step]error{StepLoad: nil, StepNative: no, StepGeneric: nil, StepZeroCopy: no, StepCopy: nil},
+			map[Step]error{StepLoad: nil, StepNative: no, StepGeneric: nil, StepCopy: nil},
 			SKB, map[string]Verdict{"nic.native": Warn, "nic.generic": OK, "nic.zero_copy": Warn},
 		},
-		"generic, zero-copy": {
-			map[Step]error{StepLoad: nil, StepNative: no, StepGeneric: nil, StepZeroCopy: nil},
-			SKB, map[string]Verdict{"nic.generic": OK, "nic.zero_copy": OK},
+		"generic, a busy queue": {
+			map[Step]error{StepLoad: nil, StepNative: no, StepGeneric: nil, StepCopy: syscall.EBUSY},
+			Socket, map[string]Verdict{"nic.generic": OK, "nic.zero_copy": Fail},
 		},
 		"neither mode": {
 			map[Step]error{StepLoad: nil, StepNative: no, StepGeneric: broken},
