@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/stillwater-rpc/stillwater/xsk/frame"
 )
 
@@ -20,7 +18,7 @@ import (
 type UMEM struct {
 	cfg     Config
 	memory  []byte // nil once unmapped
-	mapped  bool   // by us
+	area    *area  // what it is of; nil if we did not map it
 	pool    *frame.Pool
 	queues  []*Queue   // by holder; nil = no queue
 	start   frame.Addr // where a packet that we send starts in its frame
@@ -34,22 +32,23 @@ var (
 	ErrUMEMInUse = errors.New("xsk: queues are open on the UMEM")
 )
 
-// NewUMEM maps memory for the queues that the configuration says; Interface and QueueID are not looked at.
+// NewUMEM maps memory for the queues that the configuration says; Interface and QueueID are not looked at. It is made of huge pages, near the
+// configuration's node, as far as the kernel gives them: see [UMEM.Memory].
 func NewUMEM(cfg Config) (*UMEM, error) {
 	cfg = cfg.WithDefaults()
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
 	size := cfg.FrameCount * cfg.FrameSizeBytes
-	memory, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_POPULATE)
+	area, memory, err := newArea(&kernelCalls, size, cfg.Node)
 	if err != nil {
 		return nil, fmt.Errorf("xsk: map %d bytes of UMEM: %w", size, err)
 	}
 	u, err := newUMEM(cfg, memory)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("xsk: %w", err), unix.Munmap(memory))
+		return nil, errors.Join(fmt.Errorf("xsk: %w", err), area.unmap())
 	}
-	u.mapped = true
+	u.area = area
 	return u, nil
 }
 
@@ -247,6 +246,15 @@ func (u *UMEM) Lend() (addr frame.Addr, packet []byte, ok bool) {
 // Drop gives a lent frame back unsent.
 func (u *UMEM) Drop(addr frame.Addr) { u.pool.Move(addr, frame.Tx, frame.Free) }
 
+// Memory says what the UMEM is made of: "2 MiB pages" of the pool that was reserved for such, "transparent huge pages", or "4 KiB pages"; and on which
+// node it begins, where one was asked for and there are several. It reads /proc, which takes milliseconds in a large process.
+func (u *UMEM) Memory() string {
+	if u.area == nil {
+		return "memory of the caller"
+	}
+	return u.area.text(u.memory)
+}
+
 // Audit checks that every frame has exactly one owner.
 func (u *UMEM) Audit() error { return u.pool.Audit() }
 
@@ -260,12 +268,13 @@ func (u *UMEM) Close() error {
 			return ErrUMEMInUse
 		}
 	}
-	memory := u.memory
 	u.memory = nil // a late use faults in Go, not in foreign memory
-	if !u.mapped || memory == nil {
+	if u.area == nil {
 		return nil
 	}
-	if err := unix.Munmap(memory); err != nil {
+	area := u.area
+	u.area = nil
+	if err := area.unmap(); err != nil {
 		return fmt.Errorf("xsk: unmap the UMEM: %w", err)
 	}
 	return nil

@@ -115,6 +115,7 @@ type Trial struct {
 	Results map[Step]error // nil = it went well; a step without an entry was not made
 	Skipped string         // why the interface was not tried; empty = it was
 	Cure    string         // how to have it tried
+	Memory  string         // what the packets' memory was made of, as xsk.UMEM.Memory says it; empty = not tried
 }
 
 // Facts are all that is judged.

@@ -103,7 +103,8 @@ var hostChanges = []change{
 	{"sys/devices/system/cpu/cpu2/cpufreq/scaling_governor", "", "cpu.governor", Unknown},
 	{"sys/devices/system/cpu/cpu2/cpuidle/state1/latency", "20", "cpu.idle", OK},
 	{"sys/devices/system/cpu/cpu2/cpuidle/state1/latency", "21", "cpu.idle", Warn},
-	{fileHugePages, "always [madvise] never", "memory.huge_pages", Warn},
+	{fileHugePages, "always [madvise] never", "memory.huge_pages", OK},
+	{fileHugePages, "always madvise [never]", "memory.huge_pages", Warn},
 	{fileHugePages, "always madvise never", "memory.huge_pages", Unknown},
 	{fileStatus, "CapEff:\t0000000000002000", "privileges.net_admin", Fail},
 	{fileStatus, "CapEff:\t0000000000001000", "privileges.net_admin", OK},
@@ -326,6 +327,20 @@ func TestTrial(t *testing.T) {
 		}
 		for id, want := range test.items {
 			checkItem(t, name, f, id, want)
+		}
+	}
+}
+
+// TestMemoryTrial: what the packets' memory was made of counts more than what the kernel was told.
+func TestMemoryTrial(t *testing.T) {
+	for memory, want := range map[string]Verdict{
+		"": OK, "2 MiB pages": OK, "transparent huge pages, node 1": OK, "transparent huge pages for 6144 of 8192 KiB": OK,
+		"4 KiB pages": Warn, "64 KiB pages, node 0": Warn,
+	} {
+		f := facts(host(), card())
+		f.Trial.Memory = memory
+		if i := checkItem(t, memory, f, "memory.huge_pages", want); !strings.Contains(i.Have, memory) {
+			t.Errorf("%q: %s", memory, i.Have)
 		}
 	}
 }

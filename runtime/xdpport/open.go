@@ -111,7 +111,9 @@ func (p *Port) openAs(ids []uint32, sockets xsk.Mode) error {
 func (p *Port) bindFirst(ids []uint32, sockets xsk.Mode) (bound []*xsk.Bound, err error) {
 	for {
 		if p.own == nil {
-			umem, err := xsk.NewUMEM(memory(p.queuesRoom))
+			cfg := memory(p.queuesRoom)
+			cfg.Node = xsk.NodeAt(nic.NUMANode(p.device.name))
+			umem, err := xsk.NewUMEM(cfg)
 			if err != nil {
 				return nil, err
 			}
