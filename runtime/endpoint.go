@@ -29,6 +29,9 @@ type EndpointConfig struct {
 	// PinPath shares the program that `stillwater xdp load` has pinned in this folder, instead of loading one. That takes CAP_NET_RAW alone, and
 	// several processes can share a NIC, each with queues of its own. What is put into the program is taken out again by Close.
 	PinPath string
+	// Mode names a rung of the ladder: exactly that one is used, also when the interface is opened anew, and where it is not to be had there is an
+	// error and no fallback. 0 = the best that works, in the order of the modes. ModeUDP with an Interface is kernel UDP at its address.
+	Mode Mode
 	// RequireXDP makes opening fail where AF_XDP is not to be had, instead of falling back to kernel UDP.
 	RequireXDP bool
 	// Sockets has the AF_XDP sockets of another implementation than package xsk's, on one queue. It must be had where it is named: there is
@@ -103,6 +106,9 @@ func Open(cfg EndpointConfig) (*Endpoint, error) {
 	if cfg.Slots < 1 || cfg.Slots > slotsMax {
 		return nil, fmt.Errorf("slots %d: must be 1 to %d", cfg.Slots, slotsMax)
 	}
+	if err := cfg.checkMode(); err != nil {
+		return nil, err
+	}
 	port, mode, err := openPort(cfg)
 	if err != nil {
 		return nil, err
@@ -165,21 +171,25 @@ func (e *Endpoint) loopConfig() (dispatcher.LoopConfig, error) {
 // openPort opens AF_XDP if an interface is named, and kernel UDP if not, or if AF_XDP is not to be had there.
 func openPort(cfg EndpointConfig) (dispatcher.Port, string, error) {
 	fallback := ""
-	if cfg.Interface != "" {
+	if cfg.Interface != "" && cfg.Mode != ModeUDP {
 		port, err := xdpport.Open(xdpport.Config{
 			Interface: cfg.Interface, Queue: cfg.Queue, Queues: cfg.Queues, Address: cfg.Address, Port: cfg.Port,
-			Sockets: cfg.Sockets,
+			Sockets: cfg.Sockets, Mode: cfg.Mode,
 			PinPath: cfg.PinPath,
 		})
 		if err == nil {
 			return port, port.Mode(), nil
 		}
-		if cfg.RequireXDP || cfg.Sockets != nil {
-			return nil, "", fmt.Errorf("opening AF_XDP on %s: %w", cfg.Interface, err)
+		if cfg.RequireXDP || cfg.Sockets != nil || cfg.Mode != ModeAuto {
+			return nil, "", fmt.Errorf("opening AF_XDP on %s, mode %v: %w", cfg.Interface, cfg.Mode, err)
 		}
 		fallback = fmt.Sprintf(" (AF_XDP on %s is not to be had: %v)", cfg.Interface, err)
 	}
-	port, err := openUDP(cfg.Address, cfg.Port)
+	address, err := cfg.udpAddress()
+	if err != nil {
+		return nil, "", err
+	}
+	port, err := openUDP(address, cfg.Port)
 	if err != nil {
 		return nil, "", fmt.Errorf("opening kernel UDP: %w", err)
 	}

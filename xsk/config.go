@@ -53,6 +53,8 @@ type Config struct {
 	FillRingSize, RxRingSize, TxRingSize, CompletionRingSize int
 
 	Mode Mode // 0 means auto
+	// Node is the NUMA node of the NIC, which the UMEM is to be near to. It is not looked at where there is but one.
+	Node Node
 	// Checked panics on a frame that is given back twice or by the wrong owner, for tests.
 	Checked bool
 }

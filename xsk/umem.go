@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/stillwater-rpc/stillwater/xsk/frame"
 )
 
@@ -20,7 +18,7 @@ import (
 type UMEM struct {
 	cfg     Config
 	memory  []byte // nil once unmapped
-	mapped  bool   // by us
+	area    *area  // what it is of; nil if we did not map it
 	pool    *frame.Pool
 	queues  []*Queue   // by holder; nil = no queue
 	start   frame.Addr // where a packet that we send starts in its frame
@@ -34,22 +32,23 @@ var (
 	ErrUMEMInUse = errors.New("xsk: queues are open on the UMEM")
 )
 
-// NewUMEM maps memory for the queues that the configuration says; Interface and QueueID are not looked at.
+// NewUMEM maps memory for the queues that the configuration says; Interface and QueueID are not looked at. It is made of huge pages, near the
+// configuration's node, as far as the kernel gives them: see [UMEM.Memory].
 func NewUMEM(cfg Config) (*UMEM, error) {
 	cfg = cfg.WithDefaults()
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
 	size := cfg.FrameCount * cfg.FrameSizeBytes
-	memory, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_POPULATE)
+	area, memory, err := newArea(&kernelCalls, size, cfg.Node)
 	if err != nil {
 		return nil, fmt.Errorf("xsk: map %d bytes of UMEM: %w", size, err)
 	}
 	u, err := newUMEM(cfg, memory)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("xsk: %w", err), unix.Munmap(memory))
+		return nil, errors.Join(fmt.Errorf("xsk: %w", err), area.unmap())
 	}
-	u.mapped = true
+	u.area = area
 	return u, nil
 }
 
@@ -79,9 +78,10 @@ type Bound struct {
 // CAP_NET_RAW. A busy queue is retried for up to a second, then the error is [ErrQueueBusy]. On error nothing is left open.
 //
 // It may be called from any goroutine, also while the UMEM's user works with it, so that nobody polls less while it waits. The UMEM
-// may be registered several times; only those queues share their kernel's books that were bound by Share.
-func (u *UMEM) Bind(ifindex int, queueID uint32) (*Bound, error) {
-	return u.bind(ifindex, queueID, -1, ModeAuto)
+// may be registered several times; only those queues share their kernel's books that were bound by Share. The mode of the UMEM's
+// configuration is not looked at.
+func (u *UMEM) Bind(ifindex int, queueID uint32, mode Mode) (*Bound, error) {
+	return u.bind(ifindex, queueID, -1, mode)
 }
 
 // Share binds a socket to another queue of any interface, with the UMEM as the given one registered it. It gets the same mode
@@ -98,7 +98,7 @@ func (q *Queue) Share(ifindex int, queueID uint32) (*Bound, error) {
 // bind shares the UMEM of a socket, unless that is below zero.
 func (u *UMEM) bind(ifindex int, queueID uint32, share int, mode Mode) (*Bound, error) {
 	cfg := u.cfg
-	cfg.Interface, cfg.QueueID = ifindex, queueID
+	cfg.Interface, cfg.QueueID, cfg.Mode = ifindex, queueID, mode
 	s, memory, err := openSocket(&cfg, u.memory, share >= 0)
 	if err != nil {
 		return nil, fmt.Errorf("xsk: %w", err)
@@ -131,7 +131,7 @@ func (u *UMEM) Adopt(b *Bound) (*Queue, error) {
 	return q, nil
 }
 
-// Open is Bind, or Share with any queue that is open, and Adopt.
+// Open is Bind in the mode of the UMEM's configuration, or Share with any queue that is open, and Adopt.
 func (u *UMEM) Open(ifindex int, queueID uint32) (q *Queue, err error) {
 	if _, ok := u.vacant(); !ok {
 		return nil, u.errFull()
@@ -140,7 +140,7 @@ func (u *UMEM) Open(ifindex int, queueID uint32) (q *Queue, err error) {
 	if other := u.bound(); other != nil {
 		b, err = other.Share(ifindex, queueID)
 	} else {
-		b, err = u.Bind(ifindex, queueID)
+		b, err = u.Bind(ifindex, queueID, u.cfg.Mode)
 	}
 	if err != nil {
 		return nil, err
@@ -246,6 +246,15 @@ func (u *UMEM) Lend() (addr frame.Addr, packet []byte, ok bool) {
 // Drop gives a lent frame back unsent.
 func (u *UMEM) Drop(addr frame.Addr) { u.pool.Move(addr, frame.Tx, frame.Free) }
 
+// Memory says what the UMEM is made of: "2 MiB pages" of the pool that was reserved for such, "transparent huge pages", or "4 KiB pages"; and on which
+// node it begins, where one was asked for and there are several. It reads /proc, which takes milliseconds in a large process.
+func (u *UMEM) Memory() string {
+	if u.area == nil {
+		return "memory of the caller"
+	}
+	return u.area.text(u.memory)
+}
+
 // Audit checks that every frame has exactly one owner.
 func (u *UMEM) Audit() error { return u.pool.Audit() }
 
@@ -259,12 +268,13 @@ func (u *UMEM) Close() error {
 			return ErrUMEMInUse
 		}
 	}
-	memory := u.memory
 	u.memory = nil // a late use faults in Go, not in foreign memory
-	if !u.mapped || memory == nil {
+	if u.area == nil {
 		return nil
 	}
-	if err := unix.Munmap(memory); err != nil {
+	area := u.area
+	u.area = nil
+	if err := area.unmap(); err != nil {
 		return fmt.Errorf("xsk: unmap the UMEM: %w", err)
 	}
 	return nil

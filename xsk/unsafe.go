@@ -75,3 +75,45 @@ func getOption[T any](fd, option int, value *T) error {
 func addressOf(memory []byte) uint64 {
 	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(memory))))
 }
+
+// setPolicy is mbind(2).
+func setPolicy(memory []byte, policy int, nodes *nodeSet) error {
+	_, _, errno := unix.Syscall6(unix.SYS_MBIND, uintptr(unsafe.Pointer(unsafe.SliceData(memory))), uintptr(len(memory)),
+		uintptr(policy), uintptr(unsafe.Pointer(nodes)), 8*unsafe.Sizeof(*nodes)+1, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// policyOf is get_mempolicy(2) of the memory's first page: its policy, and the nodes that this names.
+func policyOf(memory []byte) (policy int, nodes nodeSet, err error) {
+	var value int32
+	_, _, errno := unix.Syscall6(unix.SYS_GET_MEMPOLICY, uintptr(unsafe.Pointer(&value)), uintptr(unsafe.Pointer(&nodes)), 8*unsafe.Sizeof(nodes),
+		uintptr(unsafe.Pointer(unsafe.SliceData(memory))), unix.MPOL_F_ADDR, 0)
+	if errno != 0 {
+		err = errno
+	}
+	return int(value), nodes, err
+}
+
+// nodeOf is get_mempolicy(2) for the node that the memory's first page is on.
+func nodeOf(memory []byte) (int, error) {
+	var node int32
+	_, _, errno := unix.Syscall6(unix.SYS_GET_MEMPOLICY, uintptr(unsafe.Pointer(&node)), 0, 0,
+		uintptr(unsafe.Pointer(unsafe.SliceData(memory))), unix.MPOL_F_NODE|unix.MPOL_F_ADDR, 0)
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(node), nil
+}
+
+// allowedNodes is get_mempolicy(2) for the nodes that the thread may have memory of.
+func allowedNodes() (nodes nodeSet, err error) {
+	_, _, errno := unix.Syscall6(unix.SYS_GET_MEMPOLICY, 0, uintptr(unsafe.Pointer(&nodes)), 8*unsafe.Sizeof(nodes),
+		0, unix.MPOL_F_MEMS_ALLOWED, 0)
+	if errno != 0 {
+		err = errno
+	}
+	return nodes, err
+}

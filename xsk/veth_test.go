@@ -76,3 +76,38 @@ func TestEveryQueueIsServed(t *testing.T) {
 	}
 	t.Logf("queues received %v", got)
 }
+
+// TestTrafficInHugePages receives into every frame of a fill ring that is as large as several huge pages, of either legal size of frames: what
+// was sent is what is read, wherever the kernel put it.
+func TestTrafficInHugePages(t *testing.T) {
+	const ring, perRound, hugePageBits = 4096, 64, 21
+	for _, size := range []int{2048, 4096} {
+		pair := labtest.NewPair(t, lab.PairConfig{})
+		from := newSide(t, pair.A, xsk.Config{})
+		to := newSide(t, pair.B, xsk.Config{FrameSizeBytes: size, FillRingSize: ring, Node: xsk.NodeAt(0)})
+		t.Logf("frames of %d bytes, in %s", size, to.Queue.Memory())
+		batch, pages, got := make([]frame.Desc, perRound), map[frame.Addr]bool{}, 0
+		for got < ring {
+			for i := range perRound {
+				if !from.Send(t, pair.B, uint64(got+i), 1000) {
+					t.Fatal("no frame to lend")
+				}
+			}
+			from.Drain(t)
+			for end := got + perRound; got < end; {
+				received := to.Receive(t, batch)
+				for _, desc := range received {
+					if number := to.Number(desc); number != uint64(got) {
+						t.Fatalf("packet %d, want %d", number, got)
+					}
+					pages[desc.Addr>>hugePageBits] = true
+					got++
+				}
+				to.Queue.Release(received)
+			}
+		}
+		if want := ring * size >> hugePageBits; len(pages) < want {
+			t.Errorf("packets came into %d areas of 2 MiB, want %d", len(pages), want)
+		}
+	}
+}

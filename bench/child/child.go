@@ -40,8 +40,9 @@ type ServeRequest struct {
 
 // Transport says what is below a child's sessions.
 type Transport struct {
-	UDP       bool `json:"udp"`        // kernel UDP, also where AF_XDP is to be had
-	NoPacking bool `json:"no_packing"` // one message a packet: what a port can do, without the help of packing
+	UDP       bool    `json:"udp"`        // kernel UDP, also where AF_XDP is to be had
+	Mode      sw.Mode `json:"mode"`       // on an interface: 0 = the best of AF_XDP
+	NoPacking bool    `json:"no_packing"` // one message a packet: what a port can do, without the help of packing
 
 	Faults faults.Config `json:"faults"` // of what this end receives and sends
 }
@@ -109,10 +110,10 @@ func (c *child) enter(raw json.RawMessage) (any, error) {
 // endpoint is the configuration that follows from the place.
 func (c *child) endpoint(port uint16, t Transport) sw.EndpointConfig {
 	cfg := sw.EndpointConfig{
-		Port: port, Spin: spinForever, TrustedNetwork: true, Address: c.place.Address.Addr(), RequireXDP: true, NoPacking: t.NoPacking, Slots: slots,
+		Port: port, Spin: spinForever, TrustedNetwork: true, Address: c.place.Address.Addr(), NoPacking: t.NoPacking, Slots: slots,
 	}
 	if c.place.Namespaced && !t.UDP {
-		cfg.Interface = c.place.Interface
+		cfg.Interface, cfg.Mode, cfg.RequireXDP = c.place.Interface, t.Mode, t.Mode != sw.ModeUDP
 	}
 	c.bad = nil
 	if t.Faults.Enabled() {

@@ -30,7 +30,7 @@ func startArm(ctx context.Context, cfg Config, control sw.Control, slo time.Dura
 		return nil, err
 	}
 	a := &arm{cfg: cfg, control: control, slo: slo, pair: pair}
-	a.server, err = pair.ServeAndDial(ctx, child.ServeRequest{Control: control, SLO: slo}, cfg.Sessions)
+	a.server, err = pair.ServeAndDial(ctx, child.ServeRequest{Control: control, SLO: slo, Transport: child.Transport{Mode: cfg.Mode}}, cfg.Sessions)
 	if err != nil {
 		return nil, errors.Join(err, pair.Close())
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/bench/workload"
+	sw "github.com/stillwater-rpc/stillwater/runtime"
 )
 
 // Config says how to run the experiment. The zero value of each field is the published setting.
@@ -31,6 +32,7 @@ type Config struct {
 	Loopback bool                 // kernel UDP in this namespace instead of the lab
 	Why      string               // why Loopback, in words for the user
 	IPv6     bool                 // instead of IPv4
+	Mode     sw.Mode              // of both ends in the lab; unless it is 0, there is no Loopback instead
 }
 
 // ErrPlan says that a Config asks for what cannot be done.
@@ -43,6 +45,8 @@ func (c *Config) validate() error {
 		return fmt.Errorf("%w: %d sessions: must be 1 to %d", ErrPlan, c.Sessions, sessionsMax)
 	case c.Window < windowMin:
 		return fmt.Errorf("%w: a window of %v: must be at least %v", ErrPlan, c.Window, windowMin)
+	case c.Loopback && c.Mode != sw.ModeAuto:
+		return fmt.Errorf("%w: mode %v on loopback, where there is nothing but kernel UDP", ErrPlan, c.Mode)
 	case c.Steps < 0:
 		return fmt.Errorf("%w: %d steps down: must not be negative", ErrPlan, c.Steps)
 	}

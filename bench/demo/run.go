@@ -99,7 +99,7 @@ func (e *experiment) run(ctx context.Context) error {
 // first calibrates. Where the lab cannot be had, it goes to loopback, and says why.
 func (e *experiment) first(ctx context.Context) error {
 	a, err := startArm(ctx, e.cfg, sw.NoControl, sloFloor)
-	if err != nil && !e.cfg.Loopback && ctx.Err() == nil {
+	if err != nil && !e.cfg.Loopback && e.cfg.Mode == sw.ModeAuto && ctx.Err() == nil {
 		e.cfg.Loopback, e.cfg.Why = true, err.Error()
 		a, err = startArm(ctx, e.cfg, sw.NoControl, sloFloor)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stillwater-rpc/stillwater/bench/demo"
 	"github.com/stillwater-rpc/stillwater/bench/workload"
+	sw "github.com/stillwater-rpc/stillwater/runtime"
 )
 
 const demoLong = `Runs the main experiment: a server whose requests take 10 us, in one network namespace, and a load generator with
@@ -30,6 +31,7 @@ type demoFlags struct {
 	seed     uint64
 	loopback bool
 	ipv6     bool
+	mode     sw.Mode
 	check    bool
 }
 
@@ -53,6 +55,8 @@ func newDemo(c *cli) *cobra.Command {
 	flags.IntVar(&f.steps, "steps", 5, "repetitions of the fall from 2x to 0.5x")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed of arrivals, service times and clients")
 	flags.BoolVar(&f.loopback, "loopback", false, "run over kernel UDP on loopback, also where AF_XDP is to be had")
+	flags.Var((*rung)(&f.mode), "mode",
+		"what carries packets: `rung` is auto (the best that works, or loopback), or exactly zero-copy, copy, generic (all AF_XDP) or udp (kernel UDP)")
 	flags.BoolVar(&f.ipv6, "ipv6", false, "run over IPv6 instead of IPv4")
 	flags.BoolVar(&f.check, "check", false, "exit with 3 unless the figures are as the README states them")
 	return cmd
@@ -77,7 +81,7 @@ func (c *cli) demo(f demoFlags) error {
 	cfg := demo.Config{
 		Executable: self, ServerArgs: []string{labName, labServerName}, ClientArgs: []string{labName, labClientName},
 		Out: c.stdout, Err: errOut, JSON: !c.text(), HTML: f.html, Command: "stillwater " + strings.Join(c.args, " "),
-		Sessions: f.sessions, Service: f.work, Window: f.window, Steps: f.steps, Seed: f.seed, IPv6: f.ipv6,
+		Sessions: f.sessions, Service: f.work, Window: f.window, Steps: f.steps, Seed: f.seed, IPv6: f.ipv6, Mode: f.mode,
 	}
 	if f.loopback {
 		cfg.Loopback, cfg.Why = true, "--loopback was given"

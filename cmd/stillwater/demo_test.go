@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/stillwater-rpc/stillwater/bench/lab/labtest"
 )
 
 // demoKeys are the keys that every line of the demo's JSON has.
@@ -116,8 +118,22 @@ func TestDemoTableEndsWithASentence(t *testing.T) {
 	}
 }
 
+// TestDemoOnARung runs on the rung that is named, and fails where that is not to be had, without loopback instead.
+func TestDemoOnARung(t *testing.T) {
+	labtest.Require(t)
+	for rung, want := range map[string]string{"generic": "generic XDP, copy mode", "udp": "kernel UDP;", "zero-copy": ""} {
+		out, err := demoCommand(t, "--html", "", "--mode", rung).Output()
+		if refused := strings.Contains(stderrOf(err), "use copy mode"); refused != (want == "") || (err == nil) == refused {
+			t.Errorf("%s: %v\n%s", rung, err, stderrOf(err))
+		}
+		if !strings.Contains(string(out), want) {
+			t.Errorf("%s: no %q in\n%s", rung, want, out)
+		}
+	}
+}
+
 func TestDemoUsage(t *testing.T) {
-	for _, args := range [][]string{{"--sessions", "0"}, {"--window", "1ms"}, {"--steps", "0"}, {"--service-time", "triangular:1us"}} {
+	for _, args := range [][]string{{"--sessions", "0"}, {"--window", "1ms"}, {"--steps", "0"}, {"--service-time", "triangular:1us"}, {"--mode", "copy"}, {"--mode", "fast"}} {
 		cliRun(t, append([]string{"demo", "--loopback"}, args...)...).check(t, exitUsage)
 	}
 }

@@ -72,7 +72,7 @@ func TestRecordedHosts(t *testing.T) {
 		{
 			"container", "eth0", doctor.Socket, true, exitCheck, exitCheck,
 			map[string]doctor.Verdict{
-				"bpf.jit": doctor.Unknown, "nic.driver": doctor.Unknown, "cpu.numa": doctor.Unknown, "memory.huge_pages": doctor.Warn,
+				"bpf.jit": doctor.Unknown, "nic.driver": doctor.Unknown, "cpu.numa": doctor.Unknown,
 				"privileges.net_admin": doctor.Fail, "privileges.net_raw": doctor.Fail, "privileges.bpf": doctor.Fail,
 				"privileges.seccomp": doctor.Warn, "clock.source": doctor.Warn, "cgroup.cpu_max": doctor.Warn,
 			},
@@ -86,7 +86,7 @@ func TestRecordedHosts(t *testing.T) {
 			map[string]doctor.Verdict{
 				"kernel.release": doctor.Fail, "kernel.af_xdp": doctor.Fail, "bpf.jit": doctor.Warn, "nic.link": doctor.Fail, "nic.queues": doctor.Warn,
 				"nic.mtu": doctor.Warn, "steering.rules": doctor.Unknown, "steering.hash": doctor.Unknown, "cpu.governor": doctor.Warn,
-				"cpu.idle": doctor.Warn, "cpu.numa": doctor.Warn, "memory.huge_pages": doctor.Warn, "clock.source": doctor.Warn,
+				"cpu.idle": doctor.Warn, "cpu.numa": doctor.Warn, "clock.source": doctor.Warn,
 			},
 		},
 	} {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stillwater-rpc/stillwater/bpf"
 	"github.com/stillwater-rpc/stillwater/hw/doctor"
+	"github.com/stillwater-rpc/stillwater/hw/nic"
 	"github.com/stillwater-rpc/stillwater/xsk"
 )
 
@@ -26,6 +27,7 @@ func (f *doctorFlags) try(n *doctor.NIC, report doctor.Report) doctor.Trial {
 		n = nil // the program can be loaded all the same
 	}
 	t.Results = tryHost(n)
+	t.Memory = tryMemory(n)
 	return t
 }
 
@@ -101,8 +103,11 @@ func tryInterface(name string, program *bpf.Program, results map[doctor.Step]err
 	_, err = program.Attach(device.Index, bpf.ModeNative)
 	results[doctor.StepNative] = err
 	if errors.Is(err, unix.EOPNOTSUPP) {
-		_, err = program.Attach(device.Index, bpf.ModeGeneric)
+		if _, err = program.Attach(device.Index, bpf.ModeGeneric); err == nil {
+			results[doctor.StepCopy] = tryBind(device.Index, xsk.ModeCopy) // zero-copy is not for generic mode
+		}
 		results[doctor.StepGeneric] = err
+		return
 	}
 	if err != nil {
 		return
@@ -112,6 +117,23 @@ func tryInterface(name string, program *bpf.Program, results map[doctor.Step]err
 	if errors.Is(err, unix.EOPNOTSUPP) {
 		results[doctor.StepCopy] = tryBind(device.Index, xsk.ModeCopy)
 	}
+}
+
+// tryMemory makes the memory that a port of one queue takes, and says what it was made of; "" if there was none to make it of.
+func tryMemory(n *doctor.NIC) string {
+	cfg := xsk.Config{}
+	if n != nil {
+		cfg.Node = xsk.NodeAt(nic.NUMANode(n.Interface))
+	}
+	umem, err := xsk.NewUMEM(cfg)
+	if err != nil {
+		return ""
+	}
+	text := umem.Memory()
+	if umem.Close() != nil { // no queue is open on it, so nothing keeps it
+		return ""
+	}
+	return text
 }
 
 // tryBind binds a socket with the memory that a port of one queue takes.

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/hex"
 	"encoding/json"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -64,6 +65,29 @@ func TestServeCallBench(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRungs serves and calls on each rung that is named. None is left for another, and kernel UDP that was asked for is nothing to warn of.
+func TestRungs(t *testing.T) {
+	pair := labtest.NewPair(t, lab.PairConfig{})
+	for rung, mode := range map[string]string{
+		"auto": "AF_XDP on veth0 queue 0, native XDP, copy mode (no zero-copy there)", "copy": "AF_XDP on veth0 queue 0, native XDP, copy mode",
+		"generic": "AF_XDP on veth0 queue 0, generic XDP, copy mode", "udp": "kernel UDP",
+	} {
+		t.Run(rung, func(t *testing.T) {
+			s := startServe(t, pair.A.Do, "--interface", pair.A.Interface, "--mode", rung)
+			if host, _, _ := net.SplitHostPort(s.Address); s.Mode != mode || host != pair.A.Address.Addr().String() {
+				t.Errorf("ready line %+v", s.serveReady)
+			}
+			r := runAt(t, pair.B.Do, "call", s.Address, "echo", "x", "--trace", "--interface", pair.B.Interface, "--mode", rung)
+			r.check(t, exitOK, "over "+mode+"\n")
+			if strings.Contains(r.stderr, "fell back") {
+				t.Error(r.stderr)
+			}
+			s.end(t)
+		})
+	}
+	runAt(t, pair.A.Do, "serve", "--interface", pair.A.Interface, "--mode", "zero-copy").check(t, exitInternal, "mode zero-copy", "use copy mode")
 }
 
 func testCall(t *testing.T, p place, server string) {

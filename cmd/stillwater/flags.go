@@ -39,6 +39,8 @@ func (f *endpointFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.address, "address", "",
 		"local `address`, IPv4 or IPv6; empty = the interface's first of each, or all with kernel UDP")
 	flags.StringVar(&f.PinPath, "pin-path", "", "share the program that xdp load pinned in this `folder`, instead of loading one; needs CAP_NET_RAW alone")
+	flags.Var((*rung)(&f.Mode), "mode",
+		"what carries packets: `rung` is auto (the best that works), or exactly zero-copy, copy, generic (all AF_XDP) or udp (kernel UDP)")
 	flags.BoolVar(&f.RequireXDP, "require-xdp", false, "fail where AF_XDP is not to be had, instead of using kernel UDP")
 	flags.Var((*spin)(&f.Spin), "spin", "poll for this `duration` before blocking when idle; 0 = 50us, -1 or forever = never block")
 	flags.StringVar(&f.dispatcher, "dispatcher", "shared", "`mode` of the loop: shared takes turns with the handlers, dedicated polls on a thread of its own beside them")
@@ -63,7 +65,7 @@ func (f *endpointFlags) config() (sw.EndpointConfig, error) {
 	if (f.Queue != 0 || f.Queues != 0) && cfg.Interface == "" {
 		return cfg, usageError("--queue and --queues need --interface: kernel UDP has no NIC queues")
 	}
-	if err := f.capture.check(); err != nil {
+	if err := errors.Join(f.checkMode(), f.capture.check()); err != nil {
 		return cfg, err
 	}
 	switch {
@@ -106,6 +108,19 @@ func (f *endpointFlags) loop(cfg *sw.EndpointConfig) error {
 	return nil
 }
 
+// checkMode refuses flags that contradict the rung that was named.
+func (f *endpointFlags) checkMode() error {
+	switch udp := f.Mode == sw.ModeUDP; {
+	case !udp && f.Mode != sw.ModeAuto && f.Interface == "":
+		return usageError("--mode %v needs --interface: AF_XDP has to know where", f.Mode)
+	case udp && f.RequireXDP:
+		return usageError("--mode udp and --require-xdp contradict each other")
+	case udp && (f.Queue != 0 || f.Queues != 0 || f.PinPath != "" || f.Sockets != nil):
+		return usageError("--mode udp goes without --queue, --queues, --pin-path and --xsk asavie, which are for AF_XDP")
+	}
+	return nil
+}
+
 // checked is config, and refuses an interface that is not there: a slip of the pen, which falling back would hide.
 func (f *endpointFlags) checked() (sw.EndpointConfig, error) {
 	cfg, err := f.config()
@@ -139,7 +154,7 @@ func (c *cli) open(f *endpointFlags) (*sw.Endpoint, error) {
 }
 
 func (c *cli) warnFallback(cfg sw.EndpointConfig, ep *sw.Endpoint) {
-	if cfg.Interface != "" && ep.PortName() != "xdp" {
+	if cfg.Interface != "" && cfg.Mode != sw.ModeUDP && ep.PortName() != "xdp" {
 		c.warn("fell back to kernel UDP; --require-xdp makes this an error", "mode", ep.Mode())
 	}
 }
@@ -182,6 +197,25 @@ func serverAddress(text string) (string, error) {
 		return "", usageError("address %q: the port must be a number from 1 to 65535", text)
 	}
 	return text, nil
+}
+
+// rung is a mode by its name.
+type rung sw.Mode
+
+// String is what Set reads.
+func (r *rung) String() string { return sw.Mode(*r).String() }
+
+// Type names the value in help.
+func (r *rung) Type() string { return "rung" }
+
+// Set takes a name.
+func (r *rung) Set(text string) error {
+	mode, err := sw.ParseMode(text)
+	if err != nil {
+		return errors.New("it must be auto, zero-copy, copy, generic or udp")
+	}
+	*r = rung(mode)
+	return nil
 }
 
 // spin is a time of polling, which may be for ever.

@@ -30,7 +30,7 @@ func TestOtherSockets(t *testing.T) {
 		return []string{"--interface", end.Interface, "--xsk", whose}
 	}
 	serve := append([]string{"serve", "-o", "jsonl"}, on(pair.A, "asavie")...)
-	const mode = "AF_XDP on veth0 queue 0, native XDP, copy mode, sockets of asavie/xdp"
+	const mode = "AF_XDP on veth0 queue 0, native XDP, copy mode, sockets of asavie/xdp (no zero-copy there)"
 	for _, signal := range []os.Signal{os.Kill, os.Interrupt} {
 		server := startAt(t, pair.A, serve...)
 		var ready serveReady

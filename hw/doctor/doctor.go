@@ -106,8 +106,8 @@ const (
 	StepLoad     Step = "load"      // our program passes the kernel's verifier
 	StepNative   Step = "native"    // it attaches in the driver
 	StepGeneric  Step = "generic"   // it attaches in the stack; tried where native fails
-	StepZeroCopy Step = "zero-copy" // a socket binds so
-	StepCopy     Step = "copy"      // a socket binds so; tried where zero-copy fails
+	StepZeroCopy Step = "zero-copy" // a socket binds so; not tried in generic mode
+	StepCopy     Step = "copy"      // a socket binds so; tried where zero-copy fails, and in generic mode
 )
 
 // Trial is what was tried on the live host, and taken back.
@@ -115,6 +115,7 @@ type Trial struct {
 	Results map[Step]error // nil = it went well; a step without an entry was not made
 	Skipped string         // why the interface was not tried; empty = it was
 	Cure    string         // how to have it tried
+	Memory  string         // what the packets' memory was made of, as xsk.UMEM.Memory says it; empty = not tried
 }
 
 // Facts are all that is judged.

@@ -103,7 +103,8 @@ var hostChanges = []change{
 	{"sys/devices/system/cpu/cpu2/cpufreq/scaling_governor", "", "cpu.governor", Unknown},
 	{"sys/devices/system/cpu/cpu2/cpuidle/state1/latency", "20", "cpu.idle", OK},
 	{"sys/devices/system/cpu/cpu2/cpuidle/state1/latency", "21", "cpu.idle", Warn},
-	{fileHugePages, "always [madvise] never", "memory.huge_pages", Warn},
+	{fileHugePages, "always [madvise] never", "memory.huge_pages", OK},
+	{fileHugePages, "always madvise [never]", "memory.huge_pages", Warn},
 	{fileHugePages, "always madvise never", "memory.huge_pages", Unknown},
 	{fileStatus, "CapEff:\t0000000000002000", "privileges.net_admin", Fail},
 	{fileStatus, "CapEff:\t0000000000001000", "privileges.net_admin", OK},
@@ -289,12 +290,12 @@ func TestTrial(t *testing.T) {
 			NativeCopy, map[string]Verdict{"nic.native": OK, "nic.zero_copy": Warn},
 		},
 		"generic": {
-			map[Step]error{StepLoad: nil, StepNative: no, StepGeneric: nil, StepZeroCopy: no, StepCopy: nil},
+			map[Step]error{StepLoad: nil, StepNative: no, StepGeneric: nil, StepCopy: nil},
 			SKB, map[string]Verdict{"nic.native": Warn, "nic.generic": OK, "nic.zero_copy": Warn},
 		},
-		"generic, zero-copy": {
-			map[Step]error{StepLoad: nil, StepNative: no, StepGeneric: nil, StepZeroCopy: nil},
-			SKB, map[string]Verdict{"nic.generic": OK, "nic.zero_copy": OK},
+		"generic, a busy queue": {
+			map[Step]error{StepLoad: nil, StepNative: no, StepGeneric: nil, StepCopy: syscall.EBUSY},
+			Socket, map[string]Verdict{"nic.generic": OK, "nic.zero_copy": Fail},
 		},
 		"neither mode": {
 			map[Step]error{StepLoad: nil, StepNative: no, StepGeneric: broken},
@@ -326,6 +327,20 @@ func TestTrial(t *testing.T) {
 		}
 		for id, want := range test.items {
 			checkItem(t, name, f, id, want)
+		}
+	}
+}
+
+// TestMemoryTrial: what the packets' memory was made of counts more than what the kernel was told.
+func TestMemoryTrial(t *testing.T) {
+	for memory, want := range map[string]Verdict{
+		"": OK, "2 MiB pages": OK, "transparent huge pages, node 1": OK, "transparent huge pages for 6144 of 8192 KiB": OK,
+		"4 KiB pages": Warn, "64 KiB pages, node 0": Warn,
+	} {
+		f := facts(host(), card())
+		f.Trial.Memory = memory
+		if i := checkItem(t, memory, f, "memory.huge_pages", want); !strings.Contains(i.Have, memory) {
+			t.Errorf("%q: %s", memory, i.Have)
 		}
 	}
 }

@@ -39,11 +39,11 @@ func memoryLock(e *examination) []Item {
 	}
 }
 
-// memoryHugePages looks whether the kernel makes large pages of the UMEM by itself; we ask for none.
+// memoryHugePages looks whether the kernel makes large pages of the UMEM, which asks for them.
 func memoryHugePages(e *examination) []Item {
 	s := subject{
-		"memory.huge_pages", "transparent huge pages: always", "in small pages, a UMEM of several MiB does not fit the CPU's table of pages",
-		"echo always > /" + fileHugePages,
+		"memory.huge_pages", "transparent huge pages: madvise or always", "in small pages, a UMEM of several MiB does not fit the CPU's table of pages",
+		"echo madvise > /" + fileHugePages,
 	}
 	text, ok := e.read(fileHugePages)
 	_, rest, bracket := strings.Cut(text, "[")
@@ -51,8 +51,13 @@ func memoryHugePages(e *examination) []Item {
 	switch {
 	case !ok || !bracket || !closed:
 		return s.missing(fileHugePages)
-	case mode != "always":
+	case e.Trial.Memory != "":
+		if !strings.Contains(e.Trial.Memory, "KiB pages") {
+			return s.ok("a UMEM got %s (transparent huge pages: %s)", e.Trial.Memory, mode)
+		}
+		return s.warn("a UMEM got %s (transparent huge pages: %s)", e.Trial.Memory, mode)
+	case mode != "madvise" && mode != "always":
 		return s.warn("transparent huge pages: %s", mode)
 	}
-	return s.ok("transparent huge pages: always")
+	return s.ok("transparent huge pages: %s", mode)
 }

@@ -49,7 +49,7 @@ func (e *examination) tried() (path Path, decided bool) {
 		return NativeZeroCopy, true
 	case went(StepNative) && went(StepCopy):
 		return NativeCopy, true
-	case went(StepGeneric) && (went(StepZeroCopy) || went(StepCopy)):
+	case went(StepGeneric) && went(StepCopy):
 		return SKB, true
 	}
 	return "", false

@@ -74,7 +74,13 @@ var nicZeroCopy = onNIC(func(e *examination, n *NIC) []Item {
 		"# use an interface whose driver has zero-copy, as mlx5_core, ice, i40e, ixgbe and igc have, if copy mode is too slow",
 	}
 	zeroCopy, tried := e.Trial.Results[StepZeroCopy]
+	copied, copying := e.Trial.Results[StepCopy]
 	switch {
+	case !tried && copying && copied == nil:
+		return s.warn("copy mode; generic XDP has no other")
+	case !tried && copying:
+		s.cure = n.ask("stillwater xdp status %s # names who else is there")
+		return s.fail("%v", copied)
 	case !tried:
 		return e.untried(s, featureZeroCopy)
 	case zeroCopy == nil:
@@ -83,9 +89,9 @@ var nicZeroCopy = onNIC(func(e *examination, n *NIC) []Item {
 		s.cure = n.ask("stillwater xdp status %s # names who else is there")
 		return s.fail("%v", zeroCopy)
 	}
-	if err, tried := e.Trial.Results[StepCopy]; !tried || err != nil {
+	if !copying || copied != nil {
 		s.cure = n.ask("stillwater xdp status %s # names who else is there")
-		return s.fail("neither zero-copy nor copy: %v", err)
+		return s.fail("neither zero-copy nor copy: %v", copied)
 	}
 	return s.warn("copy mode; the driver has no zero-copy")
 })

@@ -13,7 +13,7 @@ import (
 )
 
 // ErrNotEthernet says that an interface has no Ethernet addresses, so that there are no frames for it to build.
-var ErrNotEthernet = errors.New("not an Ethernet interface")
+var ErrNotEthernet = errors.New("not an Ethernet interface, so kernel UDP is all that can be had there")
 
 // families are those whose tables are read. Where the kernel has no IPv6, these are empty.
 var families = [...]int{netlink.FAMILY_V4, netlink.FAMILY_V6}

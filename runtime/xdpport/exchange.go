@@ -55,18 +55,24 @@ func (k *keeper) finally(f func()) {
 }
 
 // reopen makes all anew on an interface that has come back, under whatever index.
-func (k *keeper) reopen(now nic.State) (err error) {
-	p, index := k.port, now.Index
-	ids, err := p.cfg.ids(now.Channels)
+func (k *keeper) reopen(now nic.State) error {
+	ids, err := k.port.cfg.ids(now.Channels)
 	if err != nil {
 		return err
 	}
-	ids = ids[:min(len(ids), p.queuesRoom)]
+	ids = ids[:min(len(ids), k.port.queuesRoom)]
+	return k.port.cfg.Mode.climb(func(sockets xsk.Mode) error { return k.reopenAs(now, ids, sockets) })
+}
+
+// reopenAs makes all anew with sockets of a mode. The program is attached before anything is exchanged: what it cannot steer yet goes through
+// the kernel. Where another program is in the way, the sockets can send all the same, and attaching is tried again.
+func (k *keeper) reopenAs(now nic.State, ids []uint32, sockets xsk.Mode) error {
+	p, index := k.port, now.Index
 	hops, err := neighbour.Open(index)
 	if err != nil {
 		return err
 	}
-	bound, err := k.bindAll(index, ids)
+	bound, err := p.bindAll(index, ids, sockets)
 	if err != nil {
 		return errors.Join(err, hops.Close())
 	}
@@ -74,26 +80,29 @@ func (k *keeper) reopen(now nic.State) (err error) {
 	if err != nil {
 		return errors.Join(err, hops.Close(), closeAll(bound))
 	}
+	mode, attachErr := p.cfg.attach(program, index, p.cfg.Mode.program(sockets))
+	if notToBeHad(attachErr) {
+		return errors.Join(attachErr, hops.Close(), closeAll(bound), program.Close())
+	}
 	done := k.own(func() {
 		p.program, p.hops, p.hop = program, hops, hops.NewCache()
 		p.device.index, p.device.have, p.queues.transmit = index, now.Channels.Receive(), now.Channels.Transmit()
+		p.device.xdp = mode
 		p.payloadMax = p.payloadFor(now.MTU)
 		err = p.adopt(ids, bound)
 	})
 	if !done {
 		return errors.Join(hops.Close(), closeAll(bound), program.Close())
 	}
-	mode, attachErr := p.attach()
-	k.own(func() { p.device.xdp = mode })
-	return errors.Join(err, attachErr)
+	return errors.Join(err, attachErr, p.steer())
 }
 
 // bindAll binds a socket to each queue; they share one registration of the UMEM.
-func (k *keeper) bindAll(index int, ids []uint32) (bound []*xsk.Bound, err error) {
+func (p *Port) bindAll(index int, ids []uint32, mode xsk.Mode) (bound []*xsk.Bound, err error) {
 	for i, id := range ids {
 		var b *xsk.Bound
 		if i == 0 {
-			b, err = k.port.own.Bind(index, id)
+			b, err = p.own.Bind(index, id, mode)
 		} else {
 			b, err = bound[0].Share(index, id)
 		}

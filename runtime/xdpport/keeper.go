@@ -203,7 +203,7 @@ func (k *keeper) attached() error {
 	if err := p.program.Detach(); err != nil && !errors.Is(err, bpf.ErrNotAttached) {
 		return err
 	}
-	mode, err := p.program.Attach(p.device.index, bpf.ModeAuto)
+	mode, err := p.cfg.attach(p.program, p.device.index, p.cfg.Mode.program(p.queues.bound()))
 	if err != nil {
 		return fmt.Errorf("the program was detached from %s: %w", p.device.name, err)
 	}

@@ -17,6 +17,25 @@ import (
 // ErrNoAddress says that the interface has no address to serve.
 var ErrNoAddress = errors.New("interface has no address that others could send to: give it one, or name the address")
 
+// Addresses are those that a port on an interface has, one of a family at most, for the address in its configuration.
+func Addresses(interfaceName string, address netip.Addr) ([]netip.Addr, error) {
+	_, all, err := (&Config{Interface: interfaceName, Address: address}).find()
+	return all, err
+}
+
+// find finds the interface, and the addresses to serve.
+func (c *Config) find() (netlink.Link, []netip.Addr, error) {
+	link, err := netlink.LinkByName(c.Interface)
+	if err != nil {
+		return nil, nil, fmt.Errorf("finding interface %s: %w", c.Interface, err)
+	}
+	all, err := c.addresses(link)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", c.Interface, err)
+	}
+	return link, all, nil
+}
+
 // addresses are those to serve: the one that is named, or else the interface's first of each family. Link-local ones are only
 // served if named: peers would have to name their own interface with them.
 func (c *Config) addresses(link netlink.Link) (all []netip.Addr, err error) {

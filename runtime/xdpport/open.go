@@ -10,7 +10,6 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/stillwater-rpc/stillwater/bpf"
 	"github.com/stillwater-rpc/stillwater/hw/nic"
 	"github.com/stillwater-rpc/stillwater/runtime/neighbour"
 	"github.com/stillwater-rpc/stillwater/xsk"
@@ -25,6 +24,7 @@ type Config struct {
 	Port      uint16     // 0 = a free one
 	Sockets   *Sockets   // another implementation of the sockets, on one queue; nil = package xsk
 	PinPath   string     // of a program to share; "" = one of our own
+	Mode      Mode       // which rung of the ladder; ModeUDP is not for this port
 }
 
 // QueuesMax is how many queues one port serves: each is looked at in every turn of the loop, and each has 3 MiB of frames or more.
@@ -36,13 +36,12 @@ var ErrNoQueue = errors.New("no such queue")
 // Open attaches the program, opens the socket and joins the two. Everything belongs to the network namespace of the
 // calling thread. It needs CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON and CAP_NET_RAW, and with PinPath CAP_NET_RAW alone.
 func Open(cfg Config) (*Port, error) {
-	link, err := netlink.LinkByName(cfg.Interface)
-	if err != nil {
-		return nil, fmt.Errorf("finding interface %s: %w", cfg.Interface, err)
+	if !cfg.Mode.Known() || cfg.Mode == ModeUDP {
+		return nil, fmt.Errorf("%w: %v with AF_XDP", ErrMode, cfg.Mode)
 	}
-	addresses, err := cfg.addresses(link)
+	link, addresses, err := cfg.find()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", cfg.Interface, err)
+		return nil, err
 	}
 	p := &Port{cfg: cfg, space: space{-1}, resize: make(chan resize), kept: make(chan struct{})}
 	if err := p.open(cfg, addresses, link); err != nil {
@@ -65,63 +64,98 @@ func (p *Port) open(cfg Config, addresses []netip.Addr, link netlink.Link) (err 
 		return err
 	}
 	p.hop = p.hops.NewCache()
-	if err = p.openQueues(&cfg); err != nil {
-		return errors.Join(err, cfg.holder(err))
-	}
-	p.payloadMax = p.payloadFor(link.Attrs().MTU)
-	if p.program, err = cfg.program(p.umem.PacketSizeMax()); err != nil {
-		return err
-	}
-	p.device.xdp, err = p.attach()
-	return err
-}
-
-// openQueues makes the UMEM and a socket on each queue.
-func (p *Port) openQueues(cfg *Config) error {
-	channels, err := nic.ChannelsOf(cfg.Interface)
-	if err != nil {
-		return err
-	}
-	p.device.have, p.queues.transmit = channels.Receive(), channels.Transmit()
-	ids, err := cfg.ids(channels)
+	ids, err := p.queueIDs(&cfg)
 	if err != nil {
 		return err
 	}
 	if cfg.Sockets != nil {
-		return cfg.Sockets.open(p, cfg.Interface, ids)
+		err = cfg.Sockets.open(p, ids)
+	} else {
+		err = cfg.Mode.climb(func(sockets xsk.Mode) error { return p.openAs(ids, sockets) })
 	}
-	room := max(len(ids), min(channels.ReceiveMax()-int(cfg.Queue), max(2*len(ids), manyQueues), QueuesMax))
-	err = p.openOwn(ids, room)
-	if errors.Is(err, unix.ENOBUFS) && room > len(ids) {
-		err = p.openOwn(ids, len(ids)) // the limit on locked memory leaves none for more queues
+	if err != nil {
+		return errors.Join(err, cfg.holder(err))
 	}
-	return err
+	p.payloadMax = p.payloadFor(link.Attrs().MTU)
+	return p.steer()
 }
 
-// openOwn makes a UMEM with room for so many queues, and the sockets on it. On error nothing of it is left.
-func (p *Port) openOwn(ids []uint32, room int) error {
-	umem, err := xsk.NewUMEM(memory(room))
+// queueIDs looks which queues there are, and returns those that get a socket.
+func (p *Port) queueIDs(cfg *Config) ([]uint32, error) {
+	channels, err := nic.ChannelsOf(cfg.Interface)
+	if err != nil {
+		return nil, err
+	}
+	p.device.have, p.queues.transmit = channels.Receive(), channels.Transmit()
+	ids, err := cfg.ids(channels)
+	p.queuesRoom = max(len(ids), min(channels.ReceiveMax()-int(cfg.Queue), max(2*len(ids), manyQueues), QueuesMax))
+	return ids, err
+}
+
+// openAs makes the UMEM, unless it is there, sockets of a mode on it, and attaches the program. On error only the UMEM is left.
+func (p *Port) openAs(ids []uint32, sockets xsk.Mode) error {
+	bound, err := p.bindFirst(ids, sockets)
 	if err != nil {
 		return err
 	}
-	p.umem, p.own, p.queuesRoom = umem, umem, room
-	for _, id := range ids {
-		q, err := umem.Open(p.device.index, id)
-		if err != nil {
-			return errors.Join(err, p.closeQueues())
-		}
-		p.queues.add(id, q)
+	if err = p.adopt(ids, bound); err == nil {
+		err = p.openProgram(sockets)
+	}
+	if err != nil {
+		return errors.Join(err, p.closeSockets())
 	}
 	return nil
 }
 
-// closeQueues closes the sockets, and the memory that they share.
-func (p *Port) closeQueues() error {
+// bindFirst makes the UMEM with room for more queues, or for these alone where the limit on locked memory leaves none for more.
+func (p *Port) bindFirst(ids []uint32, sockets xsk.Mode) (bound []*xsk.Bound, err error) {
+	for {
+		if p.own == nil {
+			cfg := memory(p.queuesRoom)
+			cfg.Node = xsk.NodeAt(nic.NUMANode(p.device.name))
+			umem, err := xsk.NewUMEM(cfg)
+			if err != nil {
+				return nil, err
+			}
+			p.umem, p.own = umem, umem
+		}
+		bound, err = p.bindAll(p.device.index, ids, sockets)
+		if !errors.Is(err, unix.ENOBUFS) || p.queuesRoom == len(ids) {
+			return bound, err
+		}
+		p.queuesRoom = len(ids)
+		if err := p.closeQueues(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// openProgram loads the program, or finds the one that is shared, and attaches it for sockets of a mode. It steers nothing to them yet.
+func (p *Port) openProgram(sockets xsk.Mode) error {
+	program, err := p.cfg.program(p.umem.PacketSizeMax())
+	if err != nil {
+		return err
+	}
+	p.device.xdp, err = p.cfg.attach(program, p.device.index, p.cfg.Mode.program(sockets))
+	if err != nil {
+		return errors.Join(err, program.Close())
+	}
+	p.program = program
+	return nil
+}
+
+func (p *Port) closeSockets() error {
 	var errs []error
 	for _, q := range p.queues.open {
 		errs = append(errs, q.Close())
 	}
 	p.queues = queues{transmit: p.queues.transmit}
+	return errors.Join(errs...)
+}
+
+// closeQueues closes the sockets, and the memory that they share.
+func (p *Port) closeQueues() error {
+	errs := []error{p.closeSockets()}
 	if p.umem != nil {
 		errs = append(errs, p.umem.Close())
 		p.umem, p.own = nil, nil
@@ -170,17 +204,14 @@ func MemoryBytes(queues int) int64 {
 	return int64(cfg.FrameCount) * int64(cfg.FrameSizeBytes)
 }
 
-// attach tells the program of sockets and service, and attaches it: from then on packets come.
-func (p *Port) attach() (mode bpf.Mode, err error) {
+// steer tells the program of sockets and service: from then on packets come.
+func (p *Port) steer() error {
 	for i, id := range p.queues.ids {
-		if err = p.program.SetSocket(id, p.queues.open[i].FD()); err != nil {
-			return mode, err
+		if err := p.program.SetSocket(id, p.queues.open[i].FD()); err != nil {
+			return err
 		}
 	}
-	if err = p.register(); err != nil {
-		return mode, err
-	}
-	return p.program.Attach(p.device.index, bpf.ModeAuto)
+	return p.register()
 }
 
 // Close detaches the program first, so that the kernel has the packets again before the rings go.

@@ -196,13 +196,17 @@ func (p *Port) PayloadMax() int { return p.payloadMax }
 // Name is "xdp".
 func (*Port) Name() string { return "xdp" }
 
-// Mode says how packets travel: interface, queues, native or generic XDP, copy or zero-copy, and whose sockets if not ours. It is for the port's user.
+// Mode says how packets travel: interface, queues, native or generic XDP, copy or zero-copy, whose sockets if not ours, and what keeps it from
+// being better where that was left open. It is for the port's user.
 func (p *Port) Mode() string {
 	text := fmt.Sprintf("AF_XDP on %s %s, %s XDP, %s mode", p.device.name, p.queues.text(), p.device.xdp, p.queues.mode())
 	if p.sockets != "" {
 		text += ", sockets of " + p.sockets
 	}
-	return text
+	if len(p.queues.open) == 0 {
+		return text
+	}
+	return text + p.cfg.Mode.reason(p.device.xdp, p.queues.bound())
 }
 
 // Stats reads our counters and the kernel's.

@@ -181,6 +181,14 @@ func (s *queues) mode() string {
 	return s.open[0].Mode()
 }
 
+// bound is the same as a value, of sockets that are open.
+func (s *queues) bound() xsk.Mode {
+	if s.mode() == xsk.ModeZeroCopy.String() {
+		return xsk.ModeZeroCopy
+	}
+	return xsk.ModeCopy
+}
+
 // text names the queues: "queue 0", "queues 0-3", "queues 0,2".
 func (s *queues) text() string {
 	ids := slices.Sorted(slices.Values(s.ids))

@@ -142,7 +142,7 @@ func TestEveryFlowIsAnswered(t *testing.T) {
 	if got := redirected(t, p) - before; got != flows {
 		t.Errorf("%d packets came through AF_XDP, want %d", got, flows)
 	}
-	if mode := p.Mode(); mode != "AF_XDP on veth0 queues 0-3, native XDP, copy mode" {
+	if mode := p.Mode(); mode != "AF_XDP on veth0 queues 0-3, native XDP, copy mode (no zero-copy there)" {
 		t.Errorf("mode %q", mode)
 	}
 	if s := p.Stats(); s.PassedOn != 0 || s.QueuesUnserved != 0 {

@@ -19,12 +19,14 @@ import (
 )
 
 // pin attaches a program to an end, pins it, and gives up its descriptors.
-func pin(t *testing.T, end *lab.End) (dir string) {
+func pin(t *testing.T, end *lab.End) (dir string) { return pinAs(t, end, bpf.ModeNative) }
+
+func pinAs(t *testing.T, end *lab.End, mode bpf.Mode) (dir string) {
 	t.Helper()
 	dir = filepath.Join(labtest.Path(labtest.BPFFS(t).Fd()), "pins")
 	program, err := bpf.Load(bpf.Options{})
 	labtest.Must(t, err)
-	if err := end.Do(func() error { _, err := program.Attach(end.Index, bpf.ModeNative); return err }); err != nil {
+	if err := end.Do(func() error { _, err := program.Attach(end.Index, mode); return err }); err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(program.Pin(dir, 0), program.Close()); err != nil {
@@ -45,7 +47,7 @@ func TestTwoPortsOnOneInterface(t *testing.T) {
 	expect(t, fromLow, low, []byte("to the low queues"))
 	expect(t, fromHigh, high, []byte("to the high queues"))
 	expect(t, low, fromLow, []byte("back from the low queues"))
-	if mode := high.Mode(); mode != "AF_XDP on veth0 queues 2-3, native XDP, copy mode" {
+	if mode := high.Mode(); mode != "AF_XDP on veth0 queues 2-3, native XDP, copy mode (no zero-copy there)" {
 		t.Errorf("mode %q", mode)
 	}
 	for name, p := range map[string]*xdpport.Port{"low": low, "high": high} {
@@ -89,4 +91,34 @@ func TestShareNothing(t *testing.T) {
 	// What is pinned can still be shared, on the address that was asked for.
 	p := open(t, pair.A, xdpport.Config{PinPath: dir, Address: netip.MustParseAddr("10.77.0.1")})
 	expect(t, open(t, pair.B, xdpport.Config{}), p, []byte("x"))
+}
+
+// TestShareInAMode: whoever attached the program chose its mode. Auto takes what it finds, and a mode that is named must be that.
+func TestShareInAMode(t *testing.T) {
+	pair := labtest.NewPair(t, lab.PairConfig{})
+	dirs := map[*lab.End]string{pair.A: pinAs(t, pair.A, bpf.ModeGeneric), pair.B: pin(t, pair.B)}
+	fds := descriptors(t)
+	for _, c := range []struct {
+		end  *lab.End
+		mode xdpport.Mode
+		is   string
+	}{{pair.A, xdpport.ModeCopy, "generic"}, {pair.B, xdpport.ModeGeneric, "native"}} {
+		_, err := tryOpen(c.end, xdpport.Config{PinPath: dirs[c.end], Mode: c.mode})
+		if !errors.Is(err, xdpport.ErrMode) || !strings.Contains(err.Error(), "in "+c.is+" mode") || !strings.Contains(err.Error(), "--mode") {
+			t.Errorf("%v of a program that is %s: %v", c.mode, c.is, err)
+		}
+	}
+	if after := descriptors(t); after != fds {
+		t.Errorf("%d descriptors, then %d", fds, after)
+	}
+	for _, modes := range [][2]xdpport.Mode{{xdpport.ModeAuto, xdpport.ModeAuto}, {xdpport.ModeGeneric, xdpport.ModeCopy}} {
+		a := open(t, pair.A, xdpport.Config{PinPath: dirs[pair.A], Mode: modes[0]})
+		b := open(t, pair.B, xdpport.Config{PinPath: dirs[pair.B], Mode: modes[1]})
+		if !strings.Contains(a.Mode(), "generic XDP, copy mode") || !strings.Contains(b.Mode(), "native XDP, copy mode") {
+			t.Errorf("modes %q and %q", a.Mode(), b.Mode())
+		}
+		expect(t, a, b, []byte("one way"))
+		expect(t, b, a, []byte("and the other"))
+		labtest.Must(t, errors.Join(a.Close(), b.Close()))
+	}
 }

@@ -53,14 +53,17 @@ type rings interface {
 	Close() error
 }
 
-// open opens the one queue.
-func (s *Sockets) open(p *Port, interfaceName string, ids []uint32) error {
+// open opens the one queue, and attaches the program. What is bound cannot be bound once more, so of auto the socket makes the choice.
+func (s *Sockets) open(p *Port, ids []uint32) error {
 	if len(ids) != 1 {
 		return fmt.Errorf("%w: sockets of %s, and %s has %d queues: choose one of them, the others go through the kernel",
-			ErrOneQueue, s.Name, interfaceName, len(ids))
+			ErrOneQueue, s.Name, p.device.name, len(ids))
 	}
 	cfg := memory(1)
 	cfg.Interface, cfg.QueueID = p.device.index, ids[0]
+	if allowed := p.cfg.Mode.sockets(); len(allowed) == 1 {
+		cfg.Mode = allowed[0]
+	}
 	socket, err := s.Open(cfg)
 	if err != nil {
 		return err
@@ -68,5 +71,5 @@ func (s *Sockets) open(p *Port, interfaceName string, ids []uint32) error {
 	p.umem = socket
 	p.queues.add(ids[0], socket)
 	p.sockets = s.Name
-	return nil
+	return p.openProgram(p.queues.bound())
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/stillwater-rpc/stillwater/bench/lab"
 	"github.com/stillwater-rpc/stillwater/bench/lab/labtest"
 	"github.com/stillwater-rpc/stillwater/runtime/xdpport"
@@ -31,11 +33,35 @@ var standIn = &xdpport.Sockets{Name: "stand-in", Open: func(cfg xsk.Config) (xdp
 func TestOtherSockets(t *testing.T) {
 	pair := labtest.NewPair(t, lab.PairConfig{})
 	a, b := open(t, pair.A, xdpport.Config{Sockets: standIn}), open(t, pair.B, xdpport.Config{})
-	if !strings.HasSuffix(a.Mode(), "copy mode, sockets of stand-in") || strings.Contains(b.Mode(), "sockets of") {
+	if !strings.HasSuffix(a.Mode(), "copy mode, sockets of stand-in (no zero-copy there)") || strings.Contains(b.Mode(), "sockets of") {
 		t.Errorf("modes %q and %q", a.Mode(), b.Mode())
 	}
 	expect(t, a, b, []byte("one way"))
 	expect(t, b, a, []byte("and the other"))
+}
+
+// TestOtherSocketsInAMode passes the mode on to them: one that they have not is refused.
+func TestOtherSocketsInAMode(t *testing.T) {
+	pair := labtest.NewPair(t, lab.PairConfig{})
+	a := open(t, pair.A, xdpport.Config{Sockets: standIn, Mode: xdpport.ModeGeneric})
+	b := open(t, pair.B, xdpport.Config{Sockets: standIn, Mode: xdpport.ModeCopy})
+	if !strings.Contains(a.Mode(), "generic XDP, copy mode") || !strings.Contains(b.Mode(), "native XDP, copy mode") {
+		t.Errorf("modes %q and %q", a.Mode(), b.Mode())
+	}
+	expect(t, a, b, []byte("one way"))
+	expect(t, b, a, []byte("and the other"))
+	labtest.Must(t, a.Close())
+	if _, err := tryOpen(pair.A, xdpport.Config{Sockets: standIn, Mode: xdpport.ModeZeroCopy}); !errors.Is(err, unix.EOPNOTSUPP) {
+		t.Errorf("zero-copy on veth: %v", err)
+	}
+	if inspect(t, pair.A).Attached {
+		t.Error("a program is left attached")
+	}
+	for _, mode := range []xdpport.Mode{xdpport.ModeUDP, xdpport.ModeUDP + 1} {
+		if _, err := tryOpen(pair.A, xdpport.Config{Mode: mode}); !errors.Is(err, xdpport.ErrMode) {
+			t.Errorf("%v: %v", mode, err)
+		}
+	}
 }
 
 // TestOtherSocketsHaveOneQueue asks for more, by name and by default. Nothing stays open or attached.
