@@ -105,6 +105,13 @@ func (r *resolver) ask(next address, now clock.Time) bool {
 	return unix.Sendto(r.six, nil, unix.MSG_DONTWAIT, &unix.SockaddrInet6{Port: discardPort, Addr: ip, ZoneId: uint32(r.ifindex)}) == nil
 }
 
+// forget lets everybody be asked again at once: what a link that was down has swallowed says nothing about the one that is up.
+func (r *resolver) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	clear(r.recent[:])
+}
+
 // allow says whether a datagram may be sent now, and if so counts it.
 func (r *resolver) allow(next address, now clock.Time) bool {
 	if r.filled.IsZero() {

@@ -78,6 +78,7 @@ func (w *watcher) run() {
 		}
 		if w.outdated {
 			w.outdated = w.reload() != nil
+			w.table.resolver.forget()
 		}
 		w.probe(clock.Now())
 	}

@@ -19,9 +19,9 @@ import (
 const (
 	// keepEvery is how often the keeper looks: whatever happens to the interface is noticed well within a second. A look is a few system
 	// calls, and allocates nothing while all is as it was.
-	keepEvery = 250 * time.Millisecond
+	keepEvery = 100 * time.Millisecond
 	// searchEvery is how many looks apart it asks for what costs it some garbage: whether the program is attached, and whether the loop runs.
-	searchEvery = 2
+	searchEvery = 5
 	// hungAfter is how long the loop may take to run what it was given. A handler cannot keep it for so long, unless it keeps the last P.
 	hungAfter = time.Second
 )
