@@ -57,7 +57,7 @@ func dial(ctx context.Context, address string, cfg ClientConfig) (*Client, error
 	c := &Client{Session: Session{ep: cfg.Shared}}
 	if c.ep == nil {
 		endpoint := cfg.endpoint()
-		if endpoint.Interface == "" && !endpoint.Address.IsValid() {
+		if (endpoint.Interface == "" || endpoint.Mode == ModeUDP) && !endpoint.Address.IsValid() {
 			found = routed(found)
 			endpoint.Address = wildcard(found[0].Addr())
 		}

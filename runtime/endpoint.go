@@ -30,7 +30,8 @@ type EndpointConfig struct {
 	// several processes can share a NIC, each with queues of its own. What is put into the program is taken out again by Close.
 	PinPath string
 	// Mode names a rung of the ladder: exactly that one is used, also when the interface is opened anew, and where it is not to be had there is an
-	// error and no fallback. 0 = the best that works, in the order of the modes. ModeUDP with an Interface is kernel UDP at its address.
+	// error and no fallback. 0 = the best that works, in the order of the modes. ModeUDP with an Interface is kernel UDP at its first IPv4
+	// address, or at its first IPv6 one if it has no other or Address is "::".
 	Mode Mode
 	// RequireXDP makes opening fail where AF_XDP is not to be had, instead of falling back to kernel UDP.
 	RequireXDP bool
@@ -106,7 +107,7 @@ func Open(cfg EndpointConfig) (*Endpoint, error) {
 	if cfg.Slots < 1 || cfg.Slots > slotsMax {
 		return nil, fmt.Errorf("slots %d: must be 1 to %d", cfg.Slots, slotsMax)
 	}
-	if err := cfg.checkMode(); err != nil {
+	if err := cfg.settleMode(); err != nil {
 		return nil, err
 	}
 	port, mode, err := openPort(cfg)
@@ -185,11 +186,7 @@ func openPort(cfg EndpointConfig) (dispatcher.Port, string, error) {
 		}
 		fallback = fmt.Sprintf(" (AF_XDP on %s is not to be had: %v)", cfg.Interface, err)
 	}
-	address, err := cfg.udpAddress()
-	if err != nil {
-		return nil, "", err
-	}
-	port, err := openUDP(address, cfg.Port)
+	port, err := openUDP(cfg.Address, cfg.Port)
 	if err != nil {
 		return nil, "", fmt.Errorf("opening kernel UDP: %w", err)
 	}

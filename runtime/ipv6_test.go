@@ -126,7 +126,8 @@ func TestLinkLocal(t *testing.T) {
 	srv := serve(t, p, sw.ServerConfig{SLO: calm, Endpoint: p.server}, map[string]sw.Handler{"echo": echo})
 	at := netip.AddrPortFrom(own(pair.A), 7700).String()
 	for name, client := range map[string]sw.EndpointConfig{
-		"kernel UDP": {Address: own(pair.B)}, "AF_XDP": {Interface: pair.B.Interface, RequireXDP: true},
+		"kernel UDP": {Address: own(pair.B)}, "kernel UDP, its link by its interface": {Interface: pair.B.Interface, Address: own(pair.B).WithZone(""), Mode: sw.ModeUDP},
+		"AF_XDP": {Interface: pair.B.Interface, RequireXDP: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p.client = client

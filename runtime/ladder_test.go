@@ -111,6 +111,7 @@ func TestUDPAtAnAddress(t *testing.T) {
 	for address, want := range map[netip.Addr]netip.Addr{
 		{}:                               pair.A.Address.Addr(),
 		netip.IPv4Unspecified():          pair.A.Address.Addr(),
+		netip.IPv6Unspecified():          pair.A.Address6.Addr(),
 		pair.A.Address6.Addr():           pair.A.Address6.Addr(),
 		netip.MustParseAddr("192.0.2.9"): {}, // nobody's here
 	} {
@@ -127,6 +128,24 @@ func TestUDPAtAnAddress(t *testing.T) {
 		if (err == nil) != want.IsValid() {
 			t.Errorf("for %v: %v", address, err)
 		}
+	}
+}
+
+// TestUDPDialsEitherFamily: a client on kernel UDP of an interface is at its address of the family that it dials.
+func TestUDPDialsEitherFamily(t *testing.T) {
+	pair := labtest.NewPair(t, lab.PairConfig{IPv6: true})
+	p := place{
+		name: "xdp", onServer: pair.A.Do, onClient: pair.B.Do,
+		server: sw.EndpointConfig{Interface: pair.A.Interface, Mode: sw.ModeCopy, Port: 7700},
+		client: sw.EndpointConfig{Interface: pair.B.Interface, Mode: sw.ModeUDP},
+	}
+	srv := serve(t, p, sw.ServerConfig{SLO: calm, Endpoint: p.server}, map[string]sw.Handler{"echo": echo})
+	for at, want := range map[string]netip.Addr{"10.77.0.1:7700": pair.B.Address.Addr(), "[fd77::1]:7700": pair.B.Address6.Addr()} {
+		ep := echoes(t, dial(t, p, at, sw.ClientConfig{}))
+		if own := netip.MustParseAddrPort(ep.Addr()); own.Addr() != want {
+			t.Errorf("dialed %s from %v", at, own)
+		}
+		audit(t, srv.Endpoint(), ep)
 	}
 }
 

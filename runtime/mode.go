@@ -25,28 +25,30 @@ var ErrMode = xdpport.ErrMode
 // ParseMode reads a mode's name, as its String writes it.
 func ParseMode(text string) (Mode, error) { return xdpport.ParseMode(text) }
 
-// checkMode refuses a mode that contradicts the rest.
-func (c *EndpointConfig) checkMode() error {
+// settleMode refuses a mode that contradicts the rest, and finds the address of kernel UDP on an interface: of those that AF_XDP would have
+// there, the IPv4 one unless IPv6 is meant.
+func (c *EndpointConfig) settleMode() error {
 	switch {
 	case !c.Mode.Known():
 		return fmt.Errorf("%w: %v", ErrMode, c.Mode)
-	case c.Mode == ModeUDP && (c.RequireXDP || c.PinPath != "" || c.Sockets != nil):
+	case c.Mode != ModeUDP:
+		if c.Mode != ModeAuto && c.Interface == "" {
+			return fmt.Errorf("%w: %v without an Interface: AF_XDP has to know where", ErrMode, c.Mode)
+		}
+		return nil
+	case c.RequireXDP || c.PinPath != "" || c.Sockets != nil:
 		return fmt.Errorf("%w: %v with RequireXDP, PinPath or Sockets, which are for AF_XDP", ErrMode, c.Mode)
-	case c.Mode != ModeAuto && c.Mode != ModeUDP && c.Interface == "":
-		return fmt.Errorf("%w: %v without an Interface: AF_XDP has to know where", ErrMode, c.Mode)
-	}
-	return nil
-}
-
-// udpAddress is where kernel UDP listens: at the address that is named; or at the first that AF_XDP would have, where an interface is named
-// and kernel UDP is not the fallback but meant.
-func (c *EndpointConfig) udpAddress() (netip.Addr, error) {
-	if c.Mode != ModeUDP || c.Interface == "" {
-		return c.Address, nil
+	case c.Interface == "":
+		return nil
 	}
 	all, err := xdpport.Addresses(c.Interface, c.Address)
 	if err != nil {
-		return netip.Addr{}, fmt.Errorf("opening kernel UDP: %w", err)
+		return fmt.Errorf("opening kernel UDP: %w", err)
 	}
-	return all[0], nil
+	if c.Address == netip.IPv6Unspecified() {
+		c.Address = all[len(all)-1]
+	} else {
+		c.Address = all[0]
+	}
+	return nil
 }

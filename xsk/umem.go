@@ -118,6 +118,9 @@ func (u *UMEM) bind(ifindex int, queueID uint32, share int, mode Mode) (*Bound, 
 // FD returns the socket, for the XDP program's map.
 func (b *Bound) FD() int { return b.socket.fd }
 
+// Mode is the mode in use: copy or zero-copy.
+func (b *Bound) Mode() Mode { return b.mode }
+
 // Close gives up a socket that no queue uses.
 func (b *Bound) Close() error { return b.socket.close() }
 

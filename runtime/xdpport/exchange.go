@@ -80,7 +80,7 @@ func (k *keeper) reopenAs(now nic.State, ids []uint32, sockets xsk.Mode) error {
 	if err != nil {
 		return errors.Join(err, hops.Close(), closeAll(bound))
 	}
-	mode, attachErr := p.cfg.attach(program, index, p.cfg.Mode.program(sockets))
+	mode, attachErr := p.cfg.attach(program, index, p.cfg.Mode.program(bound[0].Mode()))
 	if notToBeHad(attachErr) {
 		return errors.Join(attachErr, hops.Close(), closeAll(bound), program.Close())
 	}

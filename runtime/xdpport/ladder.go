@@ -12,7 +12,8 @@ import (
 	"github.com/stillwater-rpc/stillwater/xsk"
 )
 
-// sockets are the ways to bind that a mode allows, in the order of trial.
+// sockets are the ways to bind that a mode allows, in the order of trial. Auto tries zero-copy and copy on one socket: a second one would count its
+// memory once more against the limit, since the kernel forgets the first in the background. Only zero-copy that has no program is given up for copy.
 func (m Mode) sockets() []xsk.Mode {
 	switch m {
 	case ModeZeroCopy:
@@ -20,22 +21,22 @@ func (m Mode) sockets() []xsk.Mode {
 	case ModeCopy, ModeGeneric:
 		return []xsk.Mode{xsk.ModeCopy}
 	}
-	return []xsk.Mode{xsk.ModeZeroCopy, xsk.ModeCopy}
+	return []xsk.Mode{xsk.ModeAuto, xsk.ModeCopy}
 }
 
-// program is how the program may be attached for sockets that are bound so. Generic mode is only for those that copy: it hands over what the
+// program is how the program may be attached for sockets that are bound in a mode, copy or zero-copy. Generic mode is only for those that copy: it hands over what the
 // kernel has copied into a socket buffer already, so with zero-copy only sending would be what it says.
 func (m Mode) program(sockets xsk.Mode) bpf.Mode {
 	switch {
 	case m == ModeGeneric:
 		return bpf.ModeGeneric
-	case m == ModeAuto && sockets != xsk.ModeZeroCopy:
+	case m == ModeAuto && sockets == xsk.ModeCopy:
 		return bpf.ModeAuto
 	}
 	return bpf.ModeNative
 }
 
-// climb tries the modes of sockets that are allowed, best first. It goes on to the next only where the driver, or the program that is
+// climb tries the ways to bind that are allowed, best first. It goes on to the next only where the driver, or the program that is
 // shared, does not have one: any other fault would just be hidden.
 func (m Mode) climb(try func(xsk.Mode) error) (err error) {
 	for _, sockets := range m.sockets() {

@@ -92,14 +92,14 @@ func (p *Port) queueIDs(cfg *Config) ([]uint32, error) {
 	return ids, err
 }
 
-// openAs makes the UMEM, unless it is there, sockets of a mode on it, and attaches the program. On error only the UMEM is left.
+// openAs makes the UMEM, unless it is there, sockets on it, and attaches the program. On error only the UMEM is left.
 func (p *Port) openAs(ids []uint32, sockets xsk.Mode) error {
 	bound, err := p.bindFirst(ids, sockets)
 	if err != nil {
 		return err
 	}
 	if err = p.adopt(ids, bound); err == nil {
-		err = p.openProgram(sockets)
+		err = p.openProgram()
 	}
 	if err != nil {
 		return errors.Join(err, p.closeSockets())
@@ -130,13 +130,13 @@ func (p *Port) bindFirst(ids []uint32, sockets xsk.Mode) (bound []*xsk.Bound, er
 	}
 }
 
-// openProgram loads the program, or finds the one that is shared, and attaches it for sockets of a mode. It steers nothing to them yet.
-func (p *Port) openProgram(sockets xsk.Mode) error {
+// openProgram loads the program, or finds the one that is shared, and attaches it for the sockets that are there. It steers nothing to them yet.
+func (p *Port) openProgram() error {
 	program, err := p.cfg.program(p.umem.PacketSizeMax())
 	if err != nil {
 		return err
 	}
-	p.device.xdp, err = p.cfg.attach(program, p.device.index, p.cfg.Mode.program(sockets))
+	p.device.xdp, err = p.cfg.attach(program, p.device.index, p.cfg.Mode.program(p.queues.bound()))
 	if err != nil {
 		return errors.Join(err, program.Close())
 	}

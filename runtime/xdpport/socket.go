@@ -71,5 +71,5 @@ func (s *Sockets) open(p *Port, ids []uint32) error {
 	p.umem = socket
 	p.queues.add(ids[0], socket)
 	p.sockets = s.Name
-	return p.openProgram(p.queues.bound())
+	return p.openProgram()
 }
