@@ -1,0 +1,16 @@
+//go:build linux && !portable
+
+package runtime
+
+import "github.com/stillwater-rpc/stillwater/runtime/xdpport"
+
+// Sockets is another implementation of AF_XDP sockets than package xsk's.
+type Sockets = xdpport.Sockets
+
+func openXDP(cfg EndpointConfig) (xdpPort, error) {
+	return xdpport.Open(xdpport.Config{
+		Interface: cfg.Interface, Queue: cfg.Queue, Queues: cfg.Queues, Address: cfg.Address, Port: cfg.Port,
+		Sockets: cfg.Sockets,
+		PinPath: cfg.PinPath,
+	})
+}
