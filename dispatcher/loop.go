@@ -2,13 +2,10 @@ package dispatcher
 
 import (
 	"errors"
-	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/stillwater-rpc/stillwater/hw/clock"
 )
@@ -60,7 +57,7 @@ type Loop struct {
 	d    *Dispatcher
 	port Port
 	spin time.Duration
-	wake int // eventfd
+	wake waker
 
 	baton    atomic.Bool // held
 	armed    atomic.Bool // a follower is runnable and has not looked at the baton yet
@@ -92,9 +89,9 @@ type Loop struct {
 
 // NewLoop returns a loop around the dispatcher and its port; Start runs it.
 func NewLoop(cfg LoopConfig, d *Dispatcher, port Port) (*Loop, error) {
-	wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	wake, err := newWaker()
 	if err != nil {
-		return nil, fmt.Errorf("making the loop's eventfd: %w", err)
+		return nil, err
 	}
 	if cfg.Spin == 0 {
 		cfg.Spin = spinDefault
@@ -151,7 +148,7 @@ func (l *Loop) Stop(patience time.Duration) error {
 		l.drain(now)
 		l.d.Flush(now)
 		l.stopped = true
-		unix.Close(l.wake)
+		l.wake.close()
 		l.err = l.port.Close()
 	})
 	return l.err
@@ -215,7 +212,7 @@ func (l *Loop) rouse() {
 	}
 }
 
-// signal makes the eventfd readable. Whoever found the leader asleep may come here after Stop, when the descriptor's number may be
+// signal ends the leader's wait. Whoever found the leader asleep may come here after Stop, when the descriptor's number may be
 // another file's.
 func (l *Loop) signal() {
 	l.mu.Lock()
@@ -223,8 +220,7 @@ func (l *Loop) signal() {
 	if l.stopped {
 		return
 	}
-	one := [8]byte{0: 1}
-	_, _ = unix.Write(l.wake, one[:]) // EAGAIN: the counter is full, so the reader wakes anyway
+	l.wake.signal()
 }
 
 // worker is one goroutine: follower until it finds the baton free, leader until it loses it.
@@ -460,9 +456,8 @@ func (l *Loop) idle(now clock.Time) {
 	l.sleeping.Store(true)
 	// Whoever posts after this load sees sleeping; what was posted before is seen here.
 	if l.tasks.Load() == nil && l.finished.Load() == nil && !l.stopping.Load() {
-		_ = l.port.Wait(timeout, l.wake) // an error is as good as a packet: the next turn sees what is wrong
+		_ = l.port.Wait(timeout, l.wake.fd) // an error is as good as a packet: the next turn sees what is wrong
 	}
 	l.sleeping.Store(false)
-	var count [8]byte
-	_, _ = unix.Read(l.wake, count[:])
+	l.wake.reset()
 }

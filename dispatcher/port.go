@@ -35,7 +35,7 @@ type Port interface {
 	Kick()
 	// Outstanding is the number of packets that the kernel still holds: while it is above zero, Kick must be called again.
 	Outstanding() int
-	// Wait blocks until a packet arrives, the eventfd wake is readable, or the timeout is over.
+	// Wait blocks until a packet arrives, the descriptor wake is readable, or the timeout is over.
 	Wait(timeout time.Duration, wake int) error
 	// LocalAddr is the address that peers send to, the first if there are several.
 	LocalAddr() wire.Addr

@@ -15,12 +15,11 @@ import (
 	"github.com/stillwater-rpc/stillwater/dispatcher"
 	"github.com/stillwater-rpc/stillwater/hw/clock"
 	"github.com/stillwater-rpc/stillwater/hw/cpu"
-	"github.com/stillwater-rpc/stillwater/runtime/xdpport"
 )
 
 // EndpointConfig says where an endpoint stands and how it uses its CPU. The zero value is kernel UDP on a free port.
 type EndpointConfig struct {
-	// Interface has AF_XDP sockets opened on its receive queues. "" = kernel UDP.
+	// Interface has AF_XDP sockets opened on its receive queues. "" = kernel UDP, which is all that other systems than Linux have.
 	Interface string
 	// Queue is the first queue that gets a socket, and Queues how many from there on; 0 = all, at most 64. Packets of any other queue, and those
 	// that the XDP program leaves to the kernel (fragments, IP options, extension headers, VLAN tags), are served through ordinary sockets, more slowly.
@@ -37,7 +36,7 @@ type EndpointConfig struct {
 	RequireXDP bool
 	// Sockets has the AF_XDP sockets of another implementation than package xsk's, on one queue. It must be had where it is named: there is
 	// no fallback. Package xsk/asavie is one; whoever does not name it does not link it.
-	Sockets *xdpport.Sockets
+	Sockets *Sockets
 	// Address is the local address, IPv4 or IPv6. Unset or "::": the interface's first address of each family, on one port; or, with kernel UDP,
 	// all addresses of the host. 0.0.0.0 means the same of IPv4 alone. A link-local address is served only if it is named; with kernel UDP it
 	// needs its zone. An endpoint that has an IPv6 address sends payloads that are 20 bytes shorter.
@@ -173,11 +172,7 @@ func (e *Endpoint) loopConfig() (dispatcher.LoopConfig, error) {
 func openPort(cfg EndpointConfig) (dispatcher.Port, string, error) {
 	fallback := ""
 	if cfg.Interface != "" && cfg.Mode != ModeUDP {
-		port, err := xdpport.Open(xdpport.Config{
-			Interface: cfg.Interface, Queue: cfg.Queue, Queues: cfg.Queues, Address: cfg.Address, Port: cfg.Port,
-			Sockets: cfg.Sockets, Mode: cfg.Mode,
-			PinPath: cfg.PinPath,
-		})
+		port, err := openXDP(cfg)
 		if err == nil {
 			return port, port.Mode(), nil
 		}
@@ -196,7 +191,7 @@ func openPort(cfg EndpointConfig) (dispatcher.Port, string, error) {
 // Mode says in words what carries the packets, and why it is not AF_XDP where that was asked for.
 func (e *Endpoint) Mode() string {
 	mode := e.mode
-	if port, ok := e.bare.(*xdpport.Port); ok {
+	if port, ok := e.bare.(xdpPort); ok {
 		_ = e.do(func(*dispatcher.Dispatcher, clock.Time) { mode = port.Mode() }) // closed: what it was when it was opened
 	}
 	return mode + e.dispatcher
@@ -232,7 +227,7 @@ func (e *Endpoint) Audit() error {
 func (e *Endpoint) start() {
 	e.starts.Do(func() {
 		e.loop.Start()
-		if port, ok := e.bare.(*xdpport.Port); ok {
+		if port, ok := e.bare.(xdpPort); ok {
 			own := func(f func()) bool {
 				return e.loop.Do(func(*dispatcher.Dispatcher, clock.Time) { f() }) == nil
 			}
@@ -245,7 +240,7 @@ func (e *Endpoint) start() {
 // handled; packets of queues that are given up go through an ordinary socket from then on. It waits until that is done. Unless
 // EndpointConfig.Queues says how many, an endpoint takes new queues of its interface by itself.
 func (e *Endpoint) SetQueues(count int) error {
-	port, ok := e.bare.(*xdpport.Port)
+	port, ok := e.bare.(xdpPort)
 	if !ok {
 		return errors.New("kernel UDP has no queues")
 	}
@@ -256,7 +251,7 @@ func (e *Endpoint) SetQueues(count int) error {
 // Trouble is what is wrong with the endpoint's interface, in words; "" = nothing. What XDP cannot bring meanwhile goes through an
 // ordinary socket, as far as the interface carries packets at all.
 func (e *Endpoint) Trouble() string {
-	if port, ok := e.bare.(*xdpport.Port); ok {
+	if port, ok := e.bare.(xdpPort); ok {
 		return port.Trouble()
 	}
 	return ""

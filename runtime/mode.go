@@ -41,7 +41,7 @@ func (c *EndpointConfig) settleMode() error {
 	case c.Interface == "":
 		return nil
 	}
-	all, err := xdpport.Addresses(c.Interface, c.Address)
+	all, err := addressesOn(c.Interface, c.Address)
 	if err != nil {
 		return fmt.Errorf("opening kernel UDP: %w", err)
 	}

@@ -1,3 +1,5 @@
+//go:build linux && !portable
+
 package runtime_test
 
 import (
@@ -101,15 +103,6 @@ func TestFallback(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-}
-
-func portText(t *testing.T, address string) string {
-	t.Helper()
-	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
 }
 
 // TestPeerChangesItsMAC gives the client's interface another MAC, which takes the link down and up: calls go on.

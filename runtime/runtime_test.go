@@ -5,13 +5,12 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"net"
 	"net/netip"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/stillwater-rpc/stillwater/bench/lab"
-	"github.com/stillwater-rpc/stillwater/bench/lab/labtest"
 	sw "github.com/stillwater-rpc/stillwater/runtime"
 )
 
@@ -35,15 +34,7 @@ func places(t *testing.T) []place {
 		name: "udp", clientAddress: loopback, onServer: here, onClient: here,
 		server: sw.EndpointConfig{Address: loopback}, client: sw.EndpointConfig{Address: loopback},
 	}}
-	pair := labtest.TryPair(t, lab.PairConfig{})
-	if pair == nil {
-		return all
-	}
-	return append(all, place{
-		name: "xdp", clientAddress: pair.B.Address.Addr(), onServer: pair.A.Do, onClient: pair.B.Do,
-		server: sw.EndpointConfig{Interface: pair.A.Interface, RequireXDP: true},
-		client: sw.EndpointConfig{Interface: pair.B.Interface, RequireXDP: true},
-	})
+	return append(all, xdpPlaces(t)...)
 }
 
 // guard bounds the waits of these tests; only a failure reaches it.
@@ -252,4 +243,13 @@ func TestEcho(t *testing.T) {
 			}
 		})
 	}
+}
+
+func portText(t *testing.T, address string) string {
+	t.Helper()
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
 }

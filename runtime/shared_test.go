@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stillwater-rpc/stillwater/bpf"
 	sw "github.com/stillwater-rpc/stillwater/runtime"
 )
 
@@ -139,46 +138,6 @@ func TestSharedByClients(t *testing.T) {
 		await(t, "the server has heard of it", func() bool { return statsOf(t, srv.Endpoint()).Sessions == 1 })
 		audit(t, srv.Endpoint(), first.Endpoint())
 	})
-}
-
-// TestMixedPorts has a client over kernel UDP call a server over AF_XDP, and the other way round. The client that names no interface
-// attaches nothing to any.
-func TestMixedPorts(t *testing.T) {
-	for _, p := range places(t) {
-		if p.name != "xdp" {
-			continue
-		}
-		for name, mixed := range map[string]place{"udp to xdp": overUDP(p), "xdp to udp": behind(overUDP(p))} {
-			t.Run(name, func(t *testing.T) {
-				srv, cli := start(t, mixed, sw.ServerConfig{SLO: calm}, map[string]sw.Handler{"echo": echo})
-				if srv.Endpoint().PortName() == cli.Endpoint().PortName() {
-					t.Fatalf("both ports are %s", cli.Endpoint().PortName())
-				}
-				for i := range 500 {
-					want := fmt.Sprint("call ", i)
-					if reply, err := cli.Call(timeout(t, guard), "echo", []byte(want), nil); err != nil || string(reply) != want {
-						t.Fatalf("%s: %q, %v", want, reply, err)
-					}
-				}
-				for _, end := range []struct {
-					on   func(func() error) error
-					port string
-				}{{mixed.onServer, srv.Endpoint().PortName()}, {mixed.onClient, cli.Endpoint().PortName()}} {
-					err := end.on(func() error {
-						status, err := bpf.Inspect("veth0")
-						if err == nil && status.Attached != (end.port == "xdp") {
-							t.Errorf("the end over %s has program %d attached: %v", end.port, status.ProgramID, status.Attached)
-						}
-						return err
-					})
-					if err != nil {
-						t.Error(err)
-					}
-				}
-				audit(t, srv.Endpoint(), cli.Endpoint())
-			})
-		}
-	}
 }
 
 // TestStartFromDone chains calls from their own Done, with one Call object, as a closed-loop generator does.

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"runtime"
 
 	"github.com/spf13/cobra"
 
@@ -36,8 +37,8 @@ func newVersion(c *cli) *cobra.Command {
 			if v.VCSModified {
 				revision += " with changes"
 			}
-			return c.print(fmt.Sprintf("stillwater %s\nrevision %s\n%s linux/%s\n",
-				cmp.Or(v.ModuleVersion, "unknown"), revision, v.GoVersion, v.Arch))
+			return c.print(fmt.Sprintf("stillwater %s\nrevision %s\n%s %s/%s\n",
+				cmp.Or(v.ModuleVersion, "unknown"), revision, v.GoVersion, runtime.GOOS, v.Arch))
 		},
 	}
 }

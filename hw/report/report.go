@@ -1,7 +1,3 @@
-//go:build linux
-
-// Package report collects the facts about a machine and a program that every result must carry: two figures compare only
-// if these agree, or if the difference is what was to be measured.
 package report
 
 import (
@@ -59,7 +55,7 @@ type Machine struct {
 	Unknown []string `json:"unknown,omitempty"`
 }
 
-// Facts reads them all. It does not change anything, needs no privilege, and takes a few hundred microseconds: it belongs
+// Facts reads them all; without Linux it knows those of the program only. It does not change anything, needs no privilege, and takes a few hundred microseconds: it belongs
 // before or after a run, never in it.
 func Facts() Machine {
 	m := Machine{Arch: runtime.GOARCH, CPUCount: runtime.NumCPU()}
@@ -132,7 +128,7 @@ func (m *Machine) readLimits() {
 		return
 	}
 	m.MemlockLimitBytes = -1
-	if limit.Cur <= math.MaxInt64 { // RLIM_INFINITY is above
+	if limit.Cur < math.MaxInt64 { // RLIM_INFINITY is above, or there
 		m.MemlockLimitBytes = int64(limit.Cur)
 	}
 }
@@ -198,9 +194,9 @@ func (m Machine) String() string {
 	if m.VCSModified {
 		revision += "+changes"
 	}
-	return fmt.Sprintf("Linux %s %s, %s (%s), CPUs %s of %d, clock %s, %.1f GiB, memlock %s, bpf jit %s; "+
+	return fmt.Sprintf("%s %s %s, %s (%s), CPUs %s of %d, clock %s, %.1f GiB, memlock %s, bpf jit %s; "+
 		"%s, stillwater %s (%s), GOMAXPROCS %d, GOGC %s; load %.2f %.2f %.2f",
-		or(m.KernelRelease, "unknown"), m.Arch, or(m.CPUModel, "unknown CPU"), virtual, or(m.CPUsAllowed, "unknown"),
+		kernelName, or(m.KernelRelease, "unknown"), m.Arch, or(m.CPUModel, "unknown CPU"), virtual, or(m.CPUsAllowed, "unknown"),
 		m.CPUCount, or(m.ClockSource, "unknown"), float64(m.MemoryTotalBytes)/(1<<30), memlock,
 		or(m.BPFJITEnable, "unknown"), m.GoVersion, or(m.ModuleVersion, "unknown version"), revision, m.GOMAXPROCS, gogc,
 		m.LoadAverage1m, m.LoadAverage5m, m.LoadAverage15m)

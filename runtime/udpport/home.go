@@ -1,5 +1,3 @@
-//go:build linux
-
 package udpport
 
 import (
@@ -72,14 +70,20 @@ func (p *Port) askForHomes() error {
 	return unix.SetsockoptInt(p.fd, unix.IPPROTO_IP, unix.IP_PKTINFO, 1)
 }
 
-// The places in struct in6_pktinfo (include/uapi/linux/ipv6.h) and struct in_pktinfo (include/uapi/linux/in.h).
+// The places in struct in6_pktinfo (include/uapi/linux/ipv6.h) and struct in_pktinfo (include/uapi/linux/in.h), which have them elsewhere too.
 const (
 	info6Address = 0
 	info6Link    = 16
 	info6Bytes   = 20
-	info4Source  = 4 // ipi_spec_dst: of what is received, our address; of what is sent, the source
+	info4Source  = 4 // ipi_spec_dst: the source of what is sent
 	info4Bytes   = 12
 )
+
+// infoControl is the control message of IP_PKTINFO or IPV6_PKTINFO: struct cmsghdr and one of these.
+type infoControl struct {
+	header unix.Cmsghdr
+	info   [24]byte
+}
 
 // local reads where a datagram was sent to.
 func (c *infoControl) local() (local [16]byte, link uint32, ok bool) {
@@ -88,7 +92,7 @@ func (c *infoControl) local() (local [16]byte, link uint32, ok bool) {
 		return [16]byte(c.info[info6Address:]), binary.NativeEndian.Uint32(c.info[info6Link:]), true
 	case c.header.Level == unix.IPPROTO_IP && c.header.Type == unix.IP_PKTINFO:
 		local[10], local[11] = 0xff, 0xff
-		copy(local[12:], c.info[info4Source:][:4])
+		copy(local[12:], c.info[info4Local:][:4])
 		return local, 0, true
 	}
 	return local, 0, false

@@ -1,5 +1,3 @@
-//go:build linux
-
 package udpport
 
 import (
@@ -10,7 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stillwater-rpc/stillwater/dispatcher"
-	"github.com/stillwater-rpc/stillwater/hw/clock"
 	"github.com/stillwater-rpc/stillwater/wire"
 )
 
@@ -25,11 +22,8 @@ const (
 	// kernel's own default of 208 KiB holds 277: less than 1 ms of traffic.
 	DefaultReceiveBufferBytes = 1 << 20
 
-	// receiveBatch is how many packets one system call takes, as many as the dispatcher asks for.
+	// receiveBatch is how many packets one Receive takes, as many as the dispatcher asks for.
 	receiveBatch = 64
-	// sendBatch bounds how long one system call keeps the P: sending a packet runs the stack, and on a virtual
-	// device the receiver's half of it too, for 1 to 2 us.
-	sendBatch = 32
 )
 
 // Config says how to open a [Port].
@@ -46,7 +40,7 @@ type Config struct {
 	// net.core.rmem_max it needs CAP_NET_ADMIN, and without that is silently what the limit allows.
 	ReceiveBufferBytes int
 	// NoKernelStamps takes the time of Receive as the arrival of what it returns, instead of the kernel's stamp.
-	// Then a wait in the socket's buffer is not part of the load signal.
+	// Then a wait in the socket's buffer is not part of the load signal. Without Linux it is always so.
 	NoKernelStamps bool
 }
 
@@ -56,9 +50,7 @@ type Port struct {
 	family     uint16
 	local      wire.Addr
 	payloadMax int
-	stamps     bool
-	homes      *homes     // nil unless the address is a wildcard
-	emptyAt    clock.Time // when the socket was last known to hold nothing
+	homes      *homes // nil unless the address is a wildcard
 
 	in    receiver
 	out   sender
@@ -86,12 +78,12 @@ func Open(cfg Config) (*Port, error) {
 	if !cfg.Listen.IsValid() {
 		return nil, fmt.Errorf("udpport: open: no address to listen on")
 	}
-	p := &Port{payloadMax: cfg.PayloadMax, stamps: !cfg.NoKernelStamps}
+	p := &Port{payloadMax: cfg.PayloadMax}
 	p.family = unix.AF_INET6
 	if four {
 		p.family = unix.AF_INET
 	}
-	fd, err := unix.Socket(int(p.family), unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.IPPROTO_UDP)
+	fd, err := socket(int(p.family))
 	if err != nil {
 		return nil, fmt.Errorf("udpport: open: socket: %w", err)
 	}
@@ -107,14 +99,11 @@ func Open(cfg Config) (*Port, error) {
 
 // configure sets the socket's options and binds it.
 func (p *Port) configure(cfg Config) error {
-	size := cfg.ReceiveBufferBytes
-	if unix.SetsockoptInt(p.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, size) != nil {
-		if err := unix.SetsockoptInt(p.fd, unix.SOL_SOCKET, unix.SO_RCVBUF, size); err != nil {
-			return fmt.Errorf("set the receive buffer: %w", err)
-		}
+	if err := setReceiveBuffer(p.fd, cfg.ReceiveBufferBytes); err != nil {
+		return fmt.Errorf("set the receive buffer: %w", err)
 	}
-	if p.stamps {
-		if err := unix.SetsockoptInt(p.fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1); err != nil {
+	if !cfg.NoKernelStamps {
+		if err := p.in.askForStamps(p.fd); err != nil {
 			return fmt.Errorf("ask for arrival stamps: %w", err)
 		}
 	}
@@ -123,7 +112,12 @@ func (p *Port) configure(cfg Config) error {
 			return fmt.Errorf("ask for destinations: %w", err)
 		}
 	}
-	if err := p.forbidFragments(); err != nil {
+	if p.family == unix.AF_INET6 {
+		if err := unix.SetsockoptInt(p.fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 0); err != nil {
+			return fmt.Errorf("take IPv4 as well: %w", err)
+		}
+	}
+	if err := forbidFragments(p.fd, p.family); err != nil {
 		return fmt.Errorf("forbid fragments: %w", err)
 	}
 	name, err := sockaddrOf(cfg.Listen, p.family)
@@ -140,20 +134,6 @@ func (p *Port) configure(cfg Config) error {
 	return nil
 }
 
-// forbidFragments sets don't-fragment and ignores learnt path MTUs, as RFC 9000, section 14 wants of a protocol with
-// its own packet size: an AF_XDP peer drops fragments, and a forged ICMP message must not shrink us.
-func (p *Port) forbidFragments() error {
-	if p.family == unix.AF_INET6 {
-		if err := unix.SetsockoptInt(p.fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 0); err != nil {
-			return err
-		}
-		if err := unix.SetsockoptInt(p.fd, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_PROBE); err != nil {
-			return err
-		}
-	}
-	return unix.SetsockoptInt(p.fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_PROBE)
-}
-
 // FD is the socket, for poll(2); -1 once closed.
 func (p *Port) FD() int { return p.fd }
 
@@ -166,7 +146,7 @@ func (p *Port) PayloadMax() int { return p.payloadMax }
 // Name is "udp".
 func (*Port) Name() string { return "udp" }
 
-// Stats reads the counters. What the kernel dropped for want of room is asked of the kernel here, not counted per packet.
+// Stats reads the counters. What the kernel dropped for want of room is asked of the kernel here, not counted per packet; only Linux tells.
 func (p *Port) Stats() dispatcher.PortStats {
 	stats := p.stats
 	stats.ReceiveDropped += p.kernelDrops()

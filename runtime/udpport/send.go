@@ -1,5 +1,3 @@
-//go:build linux
-
 package udpport
 
 import (
@@ -18,19 +16,16 @@ const (
 	bufferQueued
 )
 
-// sender is the queue that sendmmsg takes, and the buffers that its entries point to. The queue has room for all
+// sender is the queue to the kernel, and the buffers that its entries point to. The queue has room for all
 // buffers, so that it cannot overflow.
 type sender struct {
 	buffers [][]byte
 	states  []bufferState
 	free    []uint32 // last in, first out: the warmest in the cache
 
-	queued  int // entries of the following in use
-	tokens  []uint32
-	headers []unix.Mmsghdr
-	vectors []unix.Iovec
-	names   []sockaddr
-	infos   []infoControl // the sources, on a wildcard port
+	queued int // entries of the following in use
+	tokens []uint32
+	queue  messages
 }
 
 func (out *sender) init(payloadMax, bufferCount int) {
@@ -41,16 +36,18 @@ func (out *sender) init(payloadMax, bufferCount int) {
 		out.free[i] = uint32(bufferCount - 1 - i)
 	}
 	out.tokens = make([]uint32, bufferCount)
-	out.headers = make([]unix.Mmsghdr, bufferCount)
-	out.vectors = make([]unix.Iovec, bufferCount)
-	out.names = make([]sockaddr, bufferCount)
-	out.infos = make([]infoControl, bufferCount)
-	for i := range out.headers {
-		header := &out.headers[i].Hdr
-		header.Iov = &out.vectors[i]
-		header.SetIovlen(1)
-		header.Name = out.names[i].pointer()
+	out.queue.init(bufferCount)
+}
+
+// cut allocates count buffers of size bytes in one piece, each on cache lines of its own.
+func cut(count, size int) [][]byte {
+	stride := (size + 63) &^ 63
+	slab := make([]byte, count*stride)
+	buffers := make([][]byte, count)
+	for i := range buffers {
+		buffers[i] = slab[i*stride:][:size:size]
 	}
+	return buffers
 }
 
 // Lend returns a free buffer.
@@ -78,32 +75,17 @@ func (p *Port) Send(b dispatcher.Buffer, to wire.Addr) {
 		panic("udpport: the payload is not in the lent buffer: something appended beyond its capacity")
 	}
 	at := out.queued
-	length, ok := out.names[at].set(to, p.family)
-	if !ok {
+	if !out.queue.address(at, to, p.family) {
 		out.release(token)
 		p.stats.SendDropped++
 		return
 	}
-	out.headers[at].Hdr.Namelen = length
 	if p.homes != nil {
-		out.from(at, p.homes.of(&to), p.family)
+		out.queue.from(at, p.homes.of(&to), p.family)
 	}
-	out.vectors[at].Base = &out.buffers[token][0]
-	out.vectors[at].SetLen(len(b.Bytes))
+	out.queue.carry(at, out.buffers[token][:len(b.Bytes)])
 	out.tokens[at] = token
 	out.queued++
-}
-
-// from gives an entry of the queue a source, nil for the kernel's choice.
-func (out *sender) from(at int, source *home, family uint16) {
-	header := &out.headers[at].Hdr
-	if source == nil {
-		header.Control = nil
-		header.SetControllen(0)
-		return
-	}
-	header.Control = out.infos[at].pointer()
-	header.SetControllen(out.infos[at].set(source, family))
 }
 
 // take checks that a buffer is lent, and passes it on. A buffer with two owners sends one peer's answer to another,
@@ -127,7 +109,7 @@ func (out *sender) release(token uint32) {
 func (p *Port) Kick() {
 	out := &p.out
 	for head := 0; head < out.queued; {
-		sent, errno := sendmmsg(p.fd, out.headers[head:min(out.queued, head+sendBatch)])
+		sent, errno := out.queue.transmit(p.fd, head, min(out.queued, head+sendBatch))
 		p.stats.Kicks++
 		switch {
 		case errno == 0 && sent > 0:
@@ -154,7 +136,7 @@ func (p *Port) refused(at int) {
 	if p.homes == nil {
 		return
 	}
-	if to, ok := p.out.names[at].addr(); ok {
+	if to, ok := p.out.queue.to(at); ok {
 		p.homes.forget(&to)
 	}
 }

@@ -27,7 +27,7 @@ const (
 )
 
 // Own runs a function as the port's user and waits for it; false when the user has stopped, and the function did not run.
-type Own func(func()) bool
+type Own = func(func()) bool
 
 // keeper follows what happens to a port's interface: it goes and comes back, under another index; it gets queues; its MTU changes;
 // somebody detaches the program. It runs beside the port's user, and does what takes long (binding and closing sockets) by itself, so that the

@@ -1,4 +1,4 @@
-//go:build linux
+//go:build linux && !portable
 
 package udpport
 
@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// All that is unsafe, and all system calls of the data path, are in this file. The data path uses RawSyscall6:
+// All that is unsafe on Linux, and all system calls of the data path, are in this file. The data path uses RawSyscall6:
 // Syscall6 would let the scheduler retake the P after 20 us, which costs more than the batch itself; MSG_DONTWAIT
 // makes sure that none of these calls waits. The arrays that are passed are on the Go heap, which does not
 // move, and are reachable from the Port.
@@ -46,12 +46,6 @@ func (c *stampControl) read(message *unix.Msghdr) (int64, bool) {
 		return 0, false
 	}
 	return c.when.Nano(), true
-}
-
-// infoControl is the control message of IP_PKTINFO or IPV6_PKTINFO: struct cmsghdr and what home.go says.
-type infoControl struct {
-	header unix.Cmsghdr
-	info   [24]byte
 }
 
 // received is where recvmmsg puts the control messages of one datagram: the stamp comes first, if there is one (net/ipv4/udp.c and

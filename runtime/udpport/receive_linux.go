@@ -1,4 +1,4 @@
-//go:build linux
+//go:build linux && !portable
 
 package udpport
 
@@ -19,6 +19,8 @@ type receiver struct {
 	names    []sockaddr
 	controls []received
 	dirty    int // how many headers the kernel has written to
+	stamps   bool
+	emptyAt  clock.Time // when the socket was last known to hold nothing
 }
 
 func (in *receiver) init(payloadMax int) {
@@ -39,28 +41,17 @@ func (in *receiver) init(payloadMax int) {
 }
 
 // reset undoes what the last call wrote into lengths that are the kernel's input as well.
-func (in *receiver) reset(stamps, homes bool) {
+func (in *receiver) reset(homes bool) {
 	for i := range in.headers[:in.dirty] {
 		header := &in.headers[i].Hdr
 		header.Namelen = sockaddrBytes
-		if stamps || homes {
-			control, size := in.controls[i].room(stamps, homes)
+		if in.stamps || homes {
+			control, size := in.controls[i].room(in.stamps, homes)
 			header.Control = control
 			header.SetControllen(size)
 		}
 	}
 	in.dirty = 0
-}
-
-// cut allocates count buffers of size bytes in one piece, each on cache lines of its own.
-func cut(count, size int) [][]byte {
-	stride := (size + 63) &^ 63
-	slab := make([]byte, count*stride)
-	buffers := make([][]byte, count)
-	for i := range buffers {
-		buffers[i] = slab[i*stride:][:size:size]
-	}
-	return buffers
 }
 
 // Receive takes what the socket holds, up to len(batch) or 64 datagrams, in one system call. Datagrams longer than
@@ -71,7 +62,7 @@ func (p *Port) Receive(now clock.Time, batch []dispatcher.Datagram) int {
 	if room == 0 {
 		return 0
 	}
-	in.reset(p.stamps, p.homes != nil)
+	in.reset(p.homes != nil)
 	got, errno := recvmmsg(p.fd, in.headers[:room])
 	if errno == unix.ECONNREFUSED || errno == unix.EINTR {
 		// The first is the echo of an earlier packet, by ICMP: taken off by being reported, it says nothing of
@@ -80,7 +71,7 @@ func (p *Port) Receive(now clock.Time, batch []dispatcher.Datagram) int {
 	}
 	if errno != 0 || got == 0 {
 		p.stats.EmptyPolls++
-		p.emptyAt = now
+		in.emptyAt = now
 		return 0
 	}
 	in.dirty = got
@@ -88,7 +79,7 @@ func (p *Port) Receive(now clock.Time, batch []dispatcher.Datagram) int {
 	p.stats.Received += uint64(count)
 	p.stats.ReceiveDropped += uint64(got - count)
 	if got < room {
-		p.emptyAt = now
+		in.emptyAt = now
 	}
 	return count
 }
@@ -97,7 +88,7 @@ func (p *Port) Receive(now clock.Time, batch []dispatcher.Datagram) int {
 func (p *Port) collect(now clock.Time, batch []dispatcher.Datagram, got int) (count int) {
 	in := &p.in
 	var wallAhead int64 // of CLOCK_REALTIME before CLOCK_MONOTONIC
-	if p.stamps {
+	if in.stamps {
 		wallAhead = time.Now().UnixNano() - int64(clock.Now())
 	}
 	for i := range got {
@@ -110,9 +101,9 @@ func (p *Port) collect(now clock.Time, batch []dispatcher.Datagram, got int) (co
 			continue
 		}
 		arrival := now
-		if p.stamps {
+		if in.stamps {
 			if stamp, ok := in.controls[i].stamp.read(&header.Hdr); ok {
-				arrival = p.bound(clock.Time(stamp-wallAhead), now)
+				arrival = in.bound(clock.Time(stamp-wallAhead), now)
 			}
 		}
 		if p.homes != nil {
@@ -128,6 +119,6 @@ func (p *Port) collect(now clock.Time, batch []dispatcher.Datagram, got int) (co
 
 // bound keeps an arrival within what is certain. The stamp is of the wall clock, which may be set while a packet
 // waits; but a packet arrived no later than now, and no earlier than when the socket was last seen empty.
-func (p *Port) bound(arrival, now clock.Time) clock.Time {
-	return min(max(arrival, p.emptyAt), now)
+func (in *receiver) bound(arrival, now clock.Time) clock.Time {
+	return min(max(arrival, in.emptyAt), now)
 }

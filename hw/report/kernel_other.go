@@ -1,0 +1,7 @@
+//go:build !linux
+
+package report
+
+import "runtime"
+
+const kernelName = runtime.GOOS

@@ -1,0 +1,7 @@
+//go:build !linux || portable
+
+package capture
+
+import "testing"
+
+func newPair(*testing.T) *pair { return nil }
