@@ -224,7 +224,8 @@ func TestFlowsOnFourQueues(t *testing.T) {
 	const clients, sessions = 64, 16
 	pair := labtest.NewPair(t, lab.PairConfig{RxQueueCount: 4, TxQueueCount: 4})
 	p := onPair(pair)
-	srv := serve(t, p, sw.ServerConfig{SLO: calm}, map[string]sw.Handler{"echo": echo})
+	// Without control: a thousand requests at once may be more than a busy machine answers within any SLO.
+	srv := serve(t, p, sw.ServerConfig{SLO: calm, Control: sw.NoControl}, map[string]sw.Handler{"echo": echo})
 	p = overUDP(p)
 	var all []*sw.Session
 	for range clients {
