@@ -280,7 +280,7 @@ func (l *Loop) arm() {
 func (l *Loop) spawn() {
 	l.workers++
 	if l.dedicated {
-		go l.servant()
+		go l.dedicatedWorker()
 		return
 	}
 	go l.worker()

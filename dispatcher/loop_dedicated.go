@@ -50,8 +50,8 @@ func (l *Loop) offer(now clock.Time) bool {
 	return true
 }
 
-// servant is a worker of dedicated mode.
-func (l *Loop) servant() {
+// dedicatedWorker runs handlers in dedicated mode.
+func (l *Loop) dedicatedWorker() {
 	defer l.leave()
 	wake := make(chan struct{}, 1)
 	for armed := true; ; {

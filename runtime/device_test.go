@@ -266,3 +266,23 @@ func TestFlowsOnFourQueues(t *testing.T) {
 	}
 	audit(t, srv.Endpoint())
 }
+
+// TestCloseWithoutInterface closes both ends while the interface is gone: nothing is left to wait for, and nothing is closed twice.
+func TestCloseWithoutInterface(t *testing.T) {
+	pair := labtest.NewPair(t, lab.PairConfig{})
+	srv, cli := start(t, onPair(pair), sw.ServerConfig{SLO: brisk}, map[string]sw.Handler{"echo": echo})
+	f := newTraffic(cli)
+	await(t, "calls are answered", f.whole)
+	labtest.Must(t, pair.Cut())
+	for _, ep := range []*sw.Endpoint{srv.Endpoint(), cli.Endpoint()} {
+		await(t, "the trouble is seen", func() bool { return ep.Trouble() != "" })
+		statsOf(t, ep)
+		audit(t, ep)
+	}
+	f.end(t)
+	for _, ep := range []*sw.Endpoint{cli.Endpoint(), srv.Endpoint()} {
+		if err := ep.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

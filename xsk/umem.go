@@ -126,11 +126,12 @@ func (b *Bound) Close() error { return b.socket.close() }
 
 // Adopt makes a queue of a socket, and fills its fill ring. When it fails, the socket is still the caller's to close.
 func (u *UMEM) Adopt(b *Bound) (*Queue, error) {
-	q, err := u.NewQueue(b.memory)
-	if err != nil {
-		return nil, err
+	holder, ok := u.vacant()
+	if !ok {
+		return nil, u.errFull()
 	}
-	q.socket, q.mode = b.socket, b.mode
+	q := u.newQueue(holder, b.memory, b.mode)
+	q.socket = b.socket
 	return q, nil
 }
 
@@ -160,7 +161,7 @@ func (u *UMEM) NewQueue(memory Memory) (*Queue, error) {
 	if !ok {
 		return nil, u.errFull()
 	}
-	return u.newQueue(holder, memory), nil
+	return u.newQueue(holder, memory, ModeCopy), nil
 }
 
 func (u *UMEM) vacant() (frame.Holder, bool) {
@@ -182,7 +183,8 @@ func (u *UMEM) bound() *Queue {
 	return nil
 }
 
-func (u *UMEM) newQueue(holder frame.Holder, memory Memory) *Queue {
+// newQueue fills the fill ring too, which the mode has a say in.
+func (u *UMEM) newQueue(holder frame.Holder, memory Memory, mode Mode) *Queue {
 	q := &Queue{
 		UMEM:       u,
 		holder:     holder,
@@ -194,7 +196,7 @@ func (u *UMEM) newQueue(holder frame.Holder, memory Memory) *Queue {
 		wakeRx:     memory.WakeRx,
 		fillLimit:  u.cfg.FillRingSize + u.cfg.RxRingSize,
 		txLimit:    u.cfg.TxRingSize,
-		mode:       ModeCopy,
+		mode:       mode,
 	}
 	u.queues[holder] = q
 	u.txLimit += q.txLimit

@@ -26,8 +26,12 @@ const batchMax = 64
 // stampMax is how old a stamp may be. An older one is what the frame held before the program wrote stamps.
 const stampMax = 10 * time.Second
 
-// slowEvery is how often the kernel's sockets are looked at while they bring nothing: each look is a system call a socket.
-const slowEvery = 100 * time.Microsecond
+const (
+	// slowEvery is how often the kernel's sockets are looked at while they bring nothing: each look is a system call a socket.
+	slowEvery = 100 * time.Microsecond
+	// slowBatch of each batch is theirs when they have something: neither they nor the rings can keep the other from being served.
+	slowBatch = 8
+)
 
 // Port is a dispatcher.Port over the XSKs of an interface's queues, which share one UMEM, and the kernel's sockets for what the program passes
 // on. It has one user at a time. Once closed, it receives nothing and lends nothing.
@@ -56,7 +60,6 @@ type Port struct {
 	taken      int  // of the batch: frames that the last Receive lent out
 	submitted  bool // since the last kick
 	stats      dispatcher.PortStats
-	kickErrors uint64
 }
 
 var _ dispatcher.Port = (*Port)(nil)
@@ -66,9 +69,13 @@ func (p *Port) Receive(now clock.Time, batch []dispatcher.Datagram) int {
 	if p.umem == nil {
 		return 0
 	}
-	p.umem.Release(p.batch[:p.taken])
-	p.taken = p.queues.receive(p.batch[:min(len(batch), batchMax)])
 	count := 0
+	if now >= p.slowAt {
+		count = p.receiveSlow(now, batch[:min(len(batch), slowBatch)])
+	}
+	p.umem.Release(p.batch[:p.taken])
+	p.taken = p.queues.receive(p.batch[:min(len(batch)-count, batchMax)])
+	fast := 0
 	for _, desc := range p.batch[:p.taken] {
 		d, err := wire.ParseDatagram(p.umem.Bytes(desc))
 		if err != nil || !p.local.has(&d.Destination) {
@@ -79,14 +86,11 @@ func (p *Port) Receive(now clock.Time, batch []dispatcher.Datagram) int {
 		if age := now.Sub(arrival); age > stampMax || age < -stampMax {
 			arrival = now
 		}
-		batch[count] = dispatcher.Datagram{Payload: d.Payload, From: d.Source, Arrival: arrival}
-		count++
+		batch[count+fast] = dispatcher.Datagram{Payload: d.Payload, From: d.Source, Arrival: arrival}
+		fast++
 	}
-	p.stats.Received += uint64(count)
-	if now >= p.slowAt && count < len(batch) {
-		count += p.receiveSlow(now, batch[count:])
-	}
-	if count == 0 {
+	p.stats.Received += uint64(fast)
+	if count += fast; count == 0 {
 		p.stats.EmptyPolls++
 	}
 	return count
@@ -138,8 +142,10 @@ func (p *Port) Send(b dispatcher.Buffer, to wire.Addr) {
 		SourceMAC: hop.SrcMAC, DestinationMAC: hop.DstMAC, Source: *source, Destination: to,
 	})
 	q := p.queues.to(&to)
-	if q == nil || !q.Submit(desc) {
+	if q == nil {
 		p.umem.Drop(addr)
+	}
+	if q == nil || !q.Submit(desc) { // what is refused is dropped with that
 		p.stats.SendDropped++
 		return
 	}
@@ -160,7 +166,7 @@ func (p *Port) Kick() {
 		p.stats.Kicks++
 		p.submitted = false
 	}
-	p.kickErrors += p.queues.kick()
+	p.queues.kick()
 }
 
 // Outstanding is the number of frames that the kernel still has to send.
