@@ -246,6 +246,7 @@ func (d *Dispatcher) reject(c *session.Conn, peer *session.Peer, place credit.Se
 	if reason == wire.RejectOverloaded {
 		m.Advice = wire.AdviceDoNotRetry
 	}
+	d.stats.RejectsSent++
 	if o := d.room(c, m.Length()); o != nil {
 		o.buffer.Bytes = m.Append(o.buffer.Bytes)
 		d.told()

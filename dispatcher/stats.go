@@ -36,6 +36,7 @@ type Stats struct {
 	Stale         uint64                  `json:"stale_count"`         // older than what the session has seen: ignored
 	Probes        uint64                  `json:"probe_count"`
 	CreditUpdates uint64                  `json:"credit_update_count"`
+	RejectsSent   uint64                  `json:"reject_sent_count"` // messages: refusals of any kind, and those that were told again
 	Busy          time.Duration           `json:"busy_ns"`         // in handlers
 	RequestWait   time.Duration           `json:"request_wait_ns"` // of the completed, in the request queue
 	Updates       uint64                  `json:"pool_update_count"`
@@ -91,6 +92,9 @@ type Snapshot struct {
 	RTT         time.Duration `json:"rtt_ns_smoothed"`
 	Connections int           `json:"connection_count"`
 }
+
+// Counters are the dispatcher's own: for its owner to look at often, where a Snapshot would be a copy too many.
+func (d *Dispatcher) Counters() *Stats { return &d.stats }
 
 // Snapshot reads the counters and the present state.
 func (d *Dispatcher) Snapshot() Snapshot {

@@ -1,0 +1,310 @@
+package sim
+
+import (
+	"errors"
+	"time"
+
+	"github.com/stillwater-rpc/stillwater/credit"
+	"github.com/stillwater-rpc/stillwater/dispatcher"
+	"github.com/stillwater-rpc/stillwater/wire"
+)
+
+// Costs are what a message costs the CPU that handles it. One set of them stands for one machine, whatever the scheme.
+type Costs struct {
+	Receive time.Duration `json:"receive_ns"` // of each message that arrives
+	Send    time.Duration `json:"send_ns"`    // of each reply of a handler
+	Reject  time.Duration `json:"reject_ns"`  // of each refusal
+	Credit  time.Duration `json:"credit_ns"`  // of each explicit credit update
+}
+
+// MachineConfig describes a server.
+type MachineConfig struct {
+	// CPUs run handlers. Zero or less means 1.
+	CPUs int
+	// Poller is a further CPU that handles all packets and no handler: the dispatcher of dedicated mode. Without it, whichever CPU is free handles
+	// the next packet, and only then the next request: run to completion.
+	Poller bool
+	Costs  Costs
+	// Ring is how many packets may wait for a CPU; more are lost. Zero or less means 4096.
+	Ring int
+	// Devices says of each device how many requests it serves at the same time; Locks is the number of locks.
+	Devices []int
+	Locks   int
+	// Classes is the number of methods, each with a learnt service time of its own. Zero or less means 1.
+	Classes int
+	// Plan says what the handler of a request does; nil = it computes for as long as its call says.
+	Plan Plan
+	// Serve is the dispatcher's configuration; its Credit and Parallel are set at each boot. A ledger is made anew for each.
+	Serve  dispatcher.ServeConfig
+	Ledger func() *credit.Ledger
+}
+
+const ringDefault = 4096
+
+// Machine is a host that serves.
+type Machine struct {
+	*Host
+	cfg     MachineConfig
+	nic     packetQueue
+	idle    []*cpu // CPUs that run handlers and have nothing to do; the one that was last busy is last
+	poller  *cpu   // nil without one
+	polling bool   // the poller is busy
+	ready   jobQueue
+	done    jobQueue // with a poller: handlers that have returned
+	devices []device
+	locks   []lock
+	spare   *job
+	counted counters
+	life    int // which boot: what began in an earlier one is void
+
+	dropped  uint64        // packets that found the ring full
+	computed time.Duration // by handlers, on all CPUs
+}
+
+// counters are what the dispatcher had sent when it was last charged for it.
+type counters struct{ rejects, updates uint64 }
+
+// AddMachine adds a server.
+func (w *World) AddMachine(cfg dispatcher.Config, m MachineConfig) (*Machine, error) {
+	if m.Ledger == nil {
+		return nil, errors.New("a machine needs a ledger")
+	}
+	m.CPUs = max(m.CPUs, 1)
+	m.Classes = max(m.Classes, 1)
+	if m.Ring <= 0 {
+		m.Ring = ringDefault
+	}
+	if m.Plan == nil {
+		m.Plan = Compute
+	}
+	machine := &Machine{cfg: m}
+	machine.Host = w.AddHost(cfg)
+	machine.Host.machine = machine
+	machine.boot()
+	return machine, nil
+}
+
+// boot gives the machine its CPUs and a new ledger; the dispatcher is new already.
+func (m *Machine) boot() {
+	m.life++
+	m.idle, m.poller, m.polling = m.idle[:0], nil, false
+	for range m.cfg.CPUs {
+		m.idle = append(m.idle, &cpu{m: m, life: m.life})
+	}
+	if m.cfg.Poller {
+		m.poller = &cpu{m: m, life: m.life}
+	}
+	m.devices = make([]device, len(m.cfg.Devices))
+	for i, depth := range m.cfg.Devices {
+		m.devices[i] = device{free: max(depth, 1)}
+	}
+	m.locks = make([]lock, m.cfg.Locks)
+	m.ready, m.done, m.counted = jobQueue{}, jobQueue{}, counters{}
+	serve := m.cfg.Serve
+	serve.Credit, serve.Parallel = m.cfg.Ledger(), m.cfg.CPUs
+	m.d.Serve(serve)
+	for class := range m.cfg.Classes {
+		if err := m.d.Register(&dispatcher.Method{Name: methodName(class), ID: method(class)}); err != nil {
+			panic("sim: " + err.Error()) // the names are ours
+		}
+	}
+}
+
+// kill loses what the process had.
+func (m *Machine) kill() {
+	m.life++
+	m.nic.drop(m.w)
+}
+
+// arrive puts a packet on the ring.
+func (m *Machine) arrive(p *packet) {
+	if m.nic.count >= m.cfg.Ring {
+		m.dropped++
+		m.w.net.lost++
+		m.w.free(p)
+		return
+	}
+	m.nic.put(p)
+	m.assign()
+}
+
+// wake is the dispatcher's deadline. If no CPU is free, the next one that is finds it.
+func (m *Machine) wake() {
+	if m.poller != nil && m.polling || m.poller == nil && len(m.idle) == 0 {
+		return
+	}
+	m.turn()
+	m.assign()
+}
+
+// assign gives work to whoever is free.
+func (m *Machine) assign() {
+	if m.poller != nil && !m.polling {
+		m.polling = m.poller.packet() || m.poller.answer()
+	}
+	for len(m.idle) > 0 {
+		last := len(m.idle) - 1
+		c := m.idle[last]
+		if !(m.poller == nil && c.packet() || c.resume() || c.request()) {
+			return
+		}
+		m.idle = m.idle[:last]
+	}
+}
+
+// charge is the cost of what the dispatcher has sent by itself since the last time.
+func (m *Machine) charge() time.Duration {
+	n := m.d.Counters()
+	cost := time.Duration(n.RejectsSent-m.counted.rejects)*m.cfg.Costs.Reject + time.Duration(n.CreditUpdates-m.counted.updates)*m.cfg.Costs.Credit
+	m.counted = counters{n.RejectsSent, n.CreditUpdates}
+	return cost
+}
+
+// cpu is one CPU. It does one thing at a time, and what it does has its effect when it is over.
+type cpu struct {
+	m    *Machine
+	life int
+	step step
+	in   *packet // when receiving
+	job  *job    // when computing or answering
+}
+
+// step is what a CPU is at.
+type step uint8
+
+const (
+	stepReceive step = iota + 1 // takes a packet in
+	stepCompute                 // runs a handler
+	stepAnswer                  // sends its reply
+	stepPay                     // what the last step cost on top
+)
+
+// spend makes the CPU busy.
+func (c *cpu) spend(s step, cost time.Duration) bool {
+	c.step = s
+	c.m.w.at(c.m.w.now.Add(cost), c)
+	return true
+}
+
+// packet takes the next packet, if there is one.
+func (c *cpu) packet() bool {
+	c.in = c.m.nic.take()
+	return c.in != nil && c.spend(stepReceive, time.Duration(messages(c.in.buf))*c.m.cfg.Costs.Receive)
+}
+
+// messages counts the messages of a packet.
+func messages(payload []byte) (n int) {
+	p, err := wire.ParsePacket(payload)
+	if err != nil {
+		return 1
+	}
+	for rest := p.Messages; len(rest) > 0; n++ {
+		if _, rest, err = wire.NextMessage(rest); err != nil {
+			break
+		}
+	}
+	return max(n, 1)
+}
+
+// answer takes the next handler that has returned: a poller's work.
+func (c *cpu) answer() bool {
+	c.job = c.m.done.take()
+	return c.job != nil && c.spend(stepAnswer, c.m.cfg.Costs.Send)
+}
+
+// resume goes on with a handler that waited for something else than a CPU.
+func (c *cpu) resume() bool {
+	c.job = c.m.ready.take()
+	return c.job != nil && c.compute()
+}
+
+// request starts the next request.
+func (c *cpu) request() bool {
+	m := c.m
+	r := m.d.Next(m.w.now)
+	if r == nil {
+		return false
+	}
+	c.job = m.begin(r)
+	return c.compute()
+}
+
+// compute runs the handler until it waits for something or returns; false if it waits at once, and the CPU is free for the next.
+func (c *cpu) compute() bool {
+	for c.job != nil {
+		j := c.job
+		switch s := j.current(); {
+		case s == nil:
+			return c.returned()
+		case s.Kind == StepCompute:
+			return c.spend(stepCompute, s.For)
+		case !c.m.wait(j, s):
+			c.job = nil
+			if c.m.poller == nil && c.packet() || c.resume() || c.request() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// returned ends the handler. Who answers is the poller, if there is one.
+func (c *cpu) returned() bool {
+	m := c.m
+	c.job.request.Finished = m.w.now
+	if m.poller == nil {
+		return c.spend(stepAnswer, m.cfg.Costs.Send)
+	}
+	m.done.put(c.job)
+	c.job = nil
+	if !m.polling {
+		m.polling = m.poller.answer()
+	}
+	return c.resume() || c.request()
+}
+
+// act is the end of what the CPU was at.
+func (c *cpu) act(w *World) {
+	m := c.m
+	if c.life != m.life { // of a process that was killed
+		if c.in != nil {
+			w.net.lost++
+			w.free(c.in)
+		}
+		return
+	}
+	switch c.step {
+	case stepReceive:
+		m.inbox.put(c.in)
+		c.in = nil
+		m.d.Receive(w.now)
+	case stepCompute:
+		m.computed += c.job.steps[c.job.at].For
+		c.job.at++
+		if c.compute() {
+			m.assign()
+			return
+		}
+	case stepAnswer:
+		m.d.Complete(w.now, c.job.request)
+		m.free(c.job)
+		c.job = nil
+	case stepPay:
+	}
+	m.turn()
+	if cost := m.charge(); cost > 0 {
+		c.spend(stepPay, cost)
+	} else {
+		c.rest()
+	}
+	m.assign()
+}
+
+// rest makes the CPU free.
+func (c *cpu) rest() {
+	if c == c.m.poller {
+		c.m.polling = false
+		return
+	}
+	c.m.idle = append(c.m.idle, c)
+}

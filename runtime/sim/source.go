@@ -1,0 +1,177 @@
+package sim
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/stillwater-rpc/stillwater/dispatcher"
+	"github.com/stillwater-rpc/stillwater/hw/clock"
+)
+
+// SourceConfig describes who calls a machine: open loop, each client by itself, so that the calls of all of them together are a Poisson process.
+type SourceConfig struct {
+	// Service is how long handlers take.
+	Service Distribution
+	// Deadline of each call from when it was made; 0 = none.
+	Deadline time.Duration
+	// Class is the method, below the machine's Classes. Mix, if set, says it for each call instead.
+	Class int
+	Mix   func(rng *rand.Rand) (class int, service time.Duration)
+	// Stream keeps the random numbers of several sources in one world apart.
+	Stream uint64
+	// Observe is told of each outcome; what it points to is valid during the call.
+	Observe func(*Observation)
+}
+
+// Observation is a call that has its outcome.
+type Observation struct {
+	Client  int // by the order in which they were added
+	Work    Work
+	Made    clock.Time
+	Ended   clock.Time
+	Call    *dispatcher.Call // Outcome, Reason, Timing, Retransmissions
+	Latency time.Duration    // Ended - Made, the wait at the client included
+}
+
+// Source makes calls.
+type Source struct {
+	w       *World
+	cfg     SourceConfig
+	to      *Machine
+	clients []client
+	rng     *rand.Rand
+	rate    float64 // calls per second
+	nextAt  clock.Time
+	spare   *call
+	seen    Observation
+}
+
+// client is one session.
+type client struct {
+	host    *Host
+	life    uint32 // the host's epoch in which the session was opened
+	session *dispatcher.Session
+}
+
+// call is a call with its payload.
+type call struct {
+	dispatcher.Call
+	source  *Source
+	client  int
+	work    Work
+	made    clock.Time
+	payload [workBytes]byte
+	next    *call
+}
+
+// NewSource makes a source without clients and without demand.
+func (w *World) NewSource(to *Machine, cfg SourceConfig) *Source {
+	if cfg.Service == nil {
+		cfg.Service = Constant(10 * time.Microsecond)
+	}
+	return &Source{w: w, cfg: cfg, to: to, rng: rand.New(rand.NewPCG(w.seed, streamArrivals+cfg.Stream<<8))}
+}
+
+// ErrNoClients says that a source was given demand, and nobody to make it.
+var ErrNoClients = errors.New("a source without clients can make no calls")
+
+// AddClients adds so many sessions on a host. They say nothing until their first calls.
+func (s *Source) AddClients(h *Host, count int) error {
+	for range count {
+		c := client{host: h}
+		if err := c.open(s.w, s.to); err != nil {
+			return err
+		}
+		s.clients = append(s.clients, c)
+	}
+	return nil
+}
+
+func (c *client) open(w *World, to *Machine) (err error) {
+	c.session, err = c.host.d.Open(w.now, to.addr)
+	c.life = c.host.epoch
+	return err
+}
+
+// Clients is the number of clients.
+func (s *Source) Clients() int { return len(s.clients) }
+
+// SetRate sets the demand of all clients together, in calls per second, from now on.
+func (s *Source) SetRate(perSecond float64) error {
+	if len(s.clients) == 0 && perSecond > 0 {
+		return ErrNoClients
+	}
+	s.rate, s.nextAt = perSecond, 0
+	if perSecond > 0 {
+		s.foresee()
+	}
+	return nil
+}
+
+// foresee draws the next arrival. The time to it does not depend on how long ago the last one was.
+func (s *Source) foresee() {
+	s.nextAt = s.w.now.Add(time.Duration(math.Ceil(s.rng.ExpFloat64() / s.rate * float64(time.Second))))
+	s.w.at(s.nextAt, s)
+}
+
+// act is an arrival.
+func (s *Source) act(w *World) {
+	if w.now != s.nextAt {
+		return // of an earlier rate
+	}
+	s.foresee()
+	s.Call(s.rng.IntN(len(s.clients)))
+}
+
+// Call has one client make one call now. A client whose host is down makes none.
+func (s *Source) Call(at int) {
+	c := &s.clients[at]
+	class, service := s.cfg.Class, time.Duration(0)
+	if s.cfg.Mix != nil {
+		class, service = s.cfg.Mix(s.rng)
+	} else {
+		service = s.cfg.Service.Draw(s.rng)
+	}
+	if c.host.down {
+		return
+	}
+	if c.life != c.host.epoch && c.open(s.w, s.to) != nil {
+		return
+	}
+	k := s.lend()
+	k.client, k.made = at, s.w.now
+	k.work = Work{ID: s.w.checks.call(), Service: service, Class: class}
+	k.work.encode(k.payload[:])
+	k.Session, k.Method, k.Payload, k.Reply = c.session, method(class), k.payload[:], k.Reply[:0]
+	k.Deadline = 0
+	if s.cfg.Deadline > 0 {
+		k.Deadline = s.w.now.Add(s.cfg.Deadline)
+	}
+	c.host.d.Submit(s.w.now, &k.Call)
+	c.host.turn()
+}
+
+func (s *Source) lend() *call {
+	k := s.spare
+	if k == nil {
+		k = &call{source: s}
+		k.Done = k.done
+		return k
+	}
+	s.spare, k.next = k.next, nil
+	return k
+}
+
+// done is the call's outcome.
+func (k *call) done(*dispatcher.Call) {
+	s := k.source
+	s.w.checks.ended(k.work.ID, k.Outcome == dispatcher.OutcomeOK)
+	if s.cfg.Observe != nil {
+		now := s.w.now
+		s.seen = Observation{Client: k.client, Work: k.work, Made: k.made, Ended: now, Call: &k.Call, Latency: now.Sub(k.made)}
+		s.cfg.Observe(&s.seen)
+	}
+	k.next, s.spare = s.spare, k
+}
