@@ -40,7 +40,9 @@ type Bimodal struct {
 }
 
 // PaperBimodal is Breakwater's (section 5.1): 20 % take four times the mean, the others a quarter of it.
-func PaperBimodal(mean time.Duration) Bimodal { return Bimodal{P: 0.2, Short: mean / 4, Long: 4 * mean} }
+func PaperBimodal(mean time.Duration) Bimodal {
+	return Bimodal{P: 0.2, Short: mean / 4, Long: 4 * mean}
+}
 
 // Draw draws.
 func (b Bimodal) Draw(rng *rand.Rand) time.Duration {

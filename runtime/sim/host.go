@@ -16,6 +16,7 @@ type Host struct {
 	d       *dispatcher.Dispatcher
 	machine *Machine // nil = a client
 	epoch   uint32
+	calls   uint64 // live ones of its present process
 
 	wakeAt clock.Time // of the only wake-up that counts; zero = none
 
@@ -90,7 +91,6 @@ func (w *World) AddHost(cfg dispatcher.Config) *Host {
 
 // boot gives the host a new dispatcher, which knows nothing of the one before.
 func (h *Host) boot() {
-	h.lent, h.spare = nil, nil
 	h.epoch++
 	h.cfg.Epoch = h.epoch
 	for i := 0; i < len(h.cfg.TokenKey); i += 8 {
@@ -106,11 +106,19 @@ func (h *Host) Addr() wire.Addr { return h.addr }
 // Dispatcher is the host's dispatcher until its next restart.
 func (h *Host) Dispatcher() *dispatcher.Dispatcher { return h.d }
 
-// Kill ends the host's process: what it held is gone, and what arrives is lost.
+// Kill ends the host's process: what it held is gone, its calls have no outcome, and what arrives is lost.
 func (h *Host) Kill() {
 	h.down = true
+	h.w.checks.Killed += h.calls
+	h.calls = 0
 	h.inbox.drop(h.w)
 	h.outbox.drop(h.w)
+	for _, p := range h.lent {
+		if p != nil {
+			h.w.free(p)
+		}
+	}
+	h.lent, h.spare = nil, nil
 	if h.machine != nil {
 		h.machine.kill()
 	}
@@ -175,4 +183,3 @@ func (h *Host) Do(f func(d *dispatcher.Dispatcher, now clock.Time)) {
 	f(h.d, h.w.now)
 	h.turn()
 }
-

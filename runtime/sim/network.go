@@ -28,14 +28,15 @@ type network struct {
 	cut map[[2]wire.Addr]bool // by direction
 	// Counters of packets, for the books of the world.
 	sent, lost, doubled, damaged uint64
+	made                         int // packet objects
 	raw                          []byte
 }
 
 // packet is one UDP payload under way or waiting at a host. Its buffer is lent by the sender's port and given back by the receiver's.
 type packet struct {
-	from wire.Addr
-	to   *Host
-	buf  []byte
+	from    wire.Addr
+	to      *Host
+	buf     []byte
 	arrival clock.Time // at the host's NIC
 	next    *packet    // in a queue, or among the spare ones
 }
@@ -47,6 +48,7 @@ const payloadMax = 1472
 func (w *World) packet() *packet {
 	p := w.spare
 	if p == nil {
+		w.net.made++
 		return &packet{buf: make([]byte, 0, payloadMax)}
 	}
 	w.spare, p.next = p.next, nil

@@ -60,6 +60,7 @@ type call struct {
 	dispatcher.Call
 	source  *Source
 	client  int
+	host    *Host
 	work    Work
 	made    clock.Time
 	payload [workBytes]byte
@@ -141,7 +142,7 @@ func (s *Source) Call(at int) {
 		return
 	}
 	k := s.lend()
-	k.client, k.made = at, s.w.now
+	k.client, k.host, k.made = at, c.host, s.w.now
 	k.work = Work{ID: s.w.checks.call(), Service: service, Class: class}
 	k.work.encode(k.payload[:])
 	k.Session, k.Method, k.Payload, k.Reply = c.session, method(class), k.payload[:], k.Reply[:0]
@@ -149,6 +150,7 @@ func (s *Source) Call(at int) {
 	if s.cfg.Deadline > 0 {
 		k.Deadline = s.w.now.Add(s.cfg.Deadline)
 	}
+	c.host.calls++
 	c.host.d.Submit(s.w.now, &k.Call)
 	c.host.turn()
 }
@@ -167,6 +169,7 @@ func (s *Source) lend() *call {
 // done is the call's outcome.
 func (k *call) done(*dispatcher.Call) {
 	s := k.source
+	k.host.calls--
 	s.w.checks.ended(k.work.ID, k.Outcome == dispatcher.OutcomeOK)
 	if s.cfg.Observe != nil {
 		now := s.w.now

@@ -1,0 +1,166 @@
+package sim
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stillwater-rpc/stillwater/credit"
+	"github.com/stillwater-rpc/stillwater/dispatcher"
+	"github.com/stillwater-rpc/stillwater/internal/seedtest"
+)
+
+const us = time.Microsecond
+
+// uncontrolled is the ledger of a server that admits everything.
+func uncontrolled() *credit.Ledger {
+	return credit.NewLedger(credit.Config{Slots: 1024}, credit.NewNone(1024))
+}
+
+// bench is a machine, one client host with so many clients, and what came of their calls.
+type bench struct {
+	w       *World
+	m       *Machine
+	s       *Source
+	calls   int           // that were answered
+	latency time.Duration // the sum of theirs
+	by      map[dispatcher.Outcome]int
+}
+
+func newBench(t testing.TB, n Network, m MachineConfig, s SourceConfig, clients int) *bench {
+	t.Helper()
+	b := &bench{w: NewWorld(seedtest.Seed(t), n), by: make(map[dispatcher.Outcome]int)}
+	if m.Ledger == nil {
+		m.Ledger = uncontrolled
+	}
+	var err error
+	if b.m, err = b.w.AddMachine(dispatcher.Config{TrustedNetwork: true, SlotsMax: 1024}, m); err != nil {
+		t.Fatal(err)
+	}
+	s.Observe = func(o *Observation) {
+		b.by[o.Call.Outcome]++
+		if o.Call.Outcome == dispatcher.OutcomeOK {
+			b.calls++
+			b.latency += o.Latency
+		}
+	}
+	b.s = b.w.NewSource(b.m, s)
+	if err := b.s.AddClients(b.w.AddHost(dispatcher.Config{SlotsMax: 1024}), clients); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func (b *bench) rate(t testing.TB, perSecond float64) {
+	t.Helper()
+	if err := b.s.SetRate(perSecond); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// erlangC is the probability that a call has to wait for one of c servers at this load (Erlang, 1917).
+func erlangC(c int, load float64) float64 {
+	sum, term := 0.0, 1.0
+	for k := range c {
+		sum += term
+		term *= load / float64(k+1)
+	}
+	term *= float64(c) / (float64(c) - load)
+	return term / (sum + term)
+}
+
+// Where queueing theory knows the answer, the machine must give it: mean time in an M/M/c queue, without costs and without a network.
+func TestMachineAgainstQueueingTheory(t *testing.T) {
+	const service = 10 * us
+	for _, x := range []struct {
+		cpus int
+		load float64 // of all CPUs
+	}{{1, 0.3}, {1, 0.7}, {4, 0.8}, {10, 0.9}} {
+		b := newBench(t, Network{}, MachineConfig{CPUs: x.cpus}, SourceConfig{Service: Exponential(service)}, 50)
+		b.rate(t, x.load*float64(x.cpus)/service.Seconds())
+		b.w.Run(time.Duration(400_000 / x.load / float64(x.cpus) * float64(service)))
+		erlangs := x.load * float64(x.cpus)
+		want := float64(service) * (1 + erlangC(x.cpus, erlangs)/(float64(x.cpus)-erlangs))
+		got := float64(b.latency) / float64(b.calls)
+		if math.Abs(got/want-1) > 0.04 {
+			t.Errorf("%d CPUs at %.0f %%: mean time %.2f us, theory says %.2f", x.cpus, 100*x.load, got/1e3, want/1e3)
+		}
+		if err := b.w.Audit(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Costs take the CPUs' time: without idle time, what is served is CPUs / (service + receive + send).
+func TestCostsTakeCapacity(t *testing.T) {
+	costs := Costs{Receive: 800 * time.Nanosecond, Send: 1200 * time.Nanosecond}
+	for _, poller := range []bool{false, true} {
+		b := newBench(t, Network{OneWay: 5 * us}, MachineConfig{CPUs: 2, Poller: poller, Costs: costs},
+			SourceConfig{Service: Constant(8 * us)}, 10)
+		b.rate(t, 1e6)
+		b.w.Run(20 * time.Millisecond)
+		before := b.calls
+		b.w.Run(120 * time.Millisecond)
+		got := float64(b.calls-before) / 0.1
+		want := 2 / (10 * us).Seconds()
+		if poller { // which pays the costs
+			want = 2 / (8 * us).Seconds()
+		}
+		if math.Abs(got/want-1) > 0.01 {
+			t.Errorf("poller %v: %.0f requests/s, want %.0f", poller, got, want)
+		}
+	}
+}
+
+// A device that serves four at a time and takes 40 us has 100,000/s; a lock held for 5 us has 200,000/s. The CPUs are free meanwhile.
+func TestHandlersWait(t *testing.T) {
+	for name, x := range map[string]struct {
+		plan Plan
+		want float64
+	}{
+		"device": {func(_ Work, steps []Step) []Step {
+			return append(steps, Step{For: us}, Step{Kind: StepDevice, For: 40 * us}, Step{For: us})
+		}, 1e5},
+		"lock": {func(_ Work, steps []Step) []Step {
+			return append(steps, Step{For: us}, Step{Kind: StepLock}, Step{For: 5 * us}, Step{Kind: StepUnlock}, Step{For: us})
+		}, 2e5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, Network{OneWay: 5 * us}, MachineConfig{CPUs: 4, Devices: []int{4}, Locks: 1, Plan: x.plan}, SourceConfig{}, 10)
+			b.rate(t, 4e5)
+			b.w.Run(20 * time.Millisecond)
+			before := b.calls
+			b.w.Run(120 * time.Millisecond)
+			if got := float64(b.calls-before) / 0.1; math.Abs(got/x.want-1) > 0.01 {
+				t.Errorf("%.0f requests/s, want %.0f", got, x.want)
+			}
+			if err := b.w.Audit(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// What finds the ring full is lost, counted, and asked for again.
+func TestRingIsBounded(t *testing.T) {
+	b := newBench(t, Network{OneWay: 5 * us}, MachineConfig{CPUs: 1, Ring: 8, Costs: Costs{Receive: us}}, SourceConfig{}, 100)
+	for i := range 100 {
+		b.s.Call(i)
+		b.s.Call(i)
+	}
+	b.w.Run(time.Second)
+	if b.m.dropped == 0 {
+		t.Error("nothing was dropped")
+	}
+	if b.by[dispatcher.OutcomeOK] != 200 {
+		t.Errorf("outcomes %v, want 200 answers", b.by)
+	}
+	if err := b.w.Audit(); err != nil {
+		t.Error(err)
+	}
+}
+
+// stillwater is the ledger of a server of ours with ten CPUs and an SLO of 200 us.
+func stillwater() *credit.Ledger {
+	return credit.NewLedger(credit.Config{}, credit.NewBreakwater(credit.BreakwaterConfig{Workers: 10}))
+}
