@@ -122,6 +122,10 @@ func (d *Dispatcher) onRegistered(c *session.Conn, r wire.Registered) {
 		d.sayFarewell(s)
 		return
 	}
+	if s.owesCancel {
+		s.owesCancel = false
+		d.tellCancel(s, s.untold)
+	}
 	s.out.SetLimit(min(int(r.Slots), d.cfg.SlotsMax))
 	s.conn.target, s.conn.threshold = r.TargetDelay, r.DropThreshold
 }
@@ -302,14 +306,22 @@ func (d *Dispatcher) Cancel(now clock.Time, c *Call) {
 	if c.state == callIdle {
 		return
 	}
-	if c.state == callSent && s.remote != 0 {
-		m := wire.Cancel{Session: s.remote, Number: c.number, Slot: c.slot}
-		if o := d.room(s.conn.Conn, m.Length()); o != nil {
-			o.buffer.Bytes = m.Append(o.buffer.Bytes)
-		}
+	switch {
+	case c.state != callSent:
+	case s.remote != 0:
+		d.tellCancel(s, wire.Cancel{Number: c.number, Slot: c.slot})
+	default: // the server's handle is on its way here: it is told when that arrives
+		s.untold, s.owesCancel = wire.Cancel{Number: c.number, Slot: c.slot}, true
 	}
 	d.finishCall(c, OutcomeCancelled)
 	d.pump(s)
+}
+
+func (d *Dispatcher) tellCancel(s *Session, m wire.Cancel) {
+	m.Session = s.remote
+	if o := d.room(s.conn.Conn, m.Length()); o != nil {
+		o.buffer.Bytes = m.Append(o.buffer.Bytes)
+	}
 }
 
 // CloseSession ends all calls of a session and hands its credits back.

@@ -64,6 +64,9 @@ type Session struct {
 	refused int // of the outstanding: beyond the limit
 	probe   clock.Timer[Session]
 	closed  bool
+	// The call that registers the session was cancelled before the server's handle was known: the server is to be told.
+	owesCancel bool
+	untold     wire.Cancel
 
 	farewells int // times that its end was told
 }
@@ -163,7 +166,7 @@ func (d *Dispatcher) byHandle(c *session.Conn, id wire.SessionID) *Session {
 
 // reset makes the session unregistered: it may send one request, which registers it.
 func (s *Session) reset(d *Dispatcher) {
-	s.remote, s.refused = 0, 0
+	s.remote, s.refused, s.owesCancel = 0, 0, false
 	s.gate = client.NewGate(0)
 	s.out = session.Outstanding[Call]{}
 	s.out.SetLimit(d.cfg.SlotsMax)

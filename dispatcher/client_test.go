@@ -278,3 +278,32 @@ func TestHandlesAreNotUsedAgainTooSoon(t *testing.T) {
 		t.Errorf("%d places for one session at a time", n)
 	}
 }
+
+// A call that registers its session, and waits in the server's queue, may be cancelled before its client knows how the server calls the session:
+// the server must learn of it all the same, or runs for nobody.
+func TestCancelBeforeTheSessionIsRegistered(t *testing.T) {
+	w, server, client, s := pair(t, true)
+	blocking, err := client.d.Open(w.now, server.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.service = time.Second
+	client.call(blocking, 1, 0) // keeps the only worker busy
+	w.run(w.now.Add(time.Millisecond))
+	c := client.call(s, 2, 0)
+	w.run(w.now.Add(w.delay)) // it is there, and what it answers is under way
+	if queued := server.d.Snapshot().Queued; queued != 1 || s.remote != 0 {
+		t.Fatalf("%d queued, handle %d: the test means nothing", queued, s.remote)
+	}
+	client.d.Cancel(w.now, &c.Call)
+	client.turn()
+	w.run(w.now.Add(time.Millisecond))
+	if c.Outcome != OutcomeCancelled || c.done != 1 {
+		t.Errorf("%v, %d outcomes", c.Outcome, c.done)
+	}
+	if x := server.d.Snapshot(); x.Queued != 0 || x.Rejected[wire.RejectCancelled] != 1 {
+		t.Errorf("%d still queued, %d cancelled", x.Queued, x.Rejected[wire.RejectCancelled])
+	}
+	client.audit()
+	server.audit()
+}
