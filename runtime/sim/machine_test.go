@@ -12,9 +12,12 @@ import (
 
 const us = time.Microsecond
 
+// slots bounds what one client has outstanding, so that what queues does not stay for longer than the first retransmission takes.
+const slots = 32
+
 // uncontrolled is the ledger of a server that admits everything.
 func uncontrolled() *credit.Ledger {
-	return credit.NewLedger(credit.Config{Slots: 1024}, credit.NewNone(1024))
+	return credit.NewLedger(credit.Config{Slots: slots}, credit.NewNone(slots))
 }
 
 // bench is a machine, one client host with so many clients, and what came of their calls.
@@ -34,7 +37,7 @@ func newBench(t testing.TB, n Network, m MachineConfig, s SourceConfig, clients 
 		m.Ledger = uncontrolled
 	}
 	var err error
-	if b.m, err = b.w.AddMachine(dispatcher.Config{TrustedNetwork: true, SlotsMax: 1024}, m); err != nil {
+	if b.m, err = b.w.AddMachine(dispatcher.Config{TrustedNetwork: true, SlotsMax: slots}, m); err != nil {
 		t.Fatal(err)
 	}
 	s.Observe = func(o *Observation) {
@@ -45,7 +48,7 @@ func newBench(t testing.TB, n Network, m MachineConfig, s SourceConfig, clients 
 		}
 	}
 	b.s = b.w.NewSource(b.m, s)
-	if err := b.s.AddClients(b.w.AddHost(dispatcher.Config{SlotsMax: 1024}), clients); err != nil {
+	if err := b.s.AddClients(b.w.AddHost(dispatcher.Config{SlotsMax: slots}), clients); err != nil {
 		t.Fatal(err)
 	}
 	return b
@@ -96,7 +99,7 @@ func TestCostsTakeCapacity(t *testing.T) {
 	costs := Costs{Receive: 800 * time.Nanosecond, Send: 1200 * time.Nanosecond}
 	for _, poller := range []bool{false, true} {
 		b := newBench(t, Network{OneWay: 5 * us}, MachineConfig{CPUs: 2, Poller: poller, Costs: costs},
-			SourceConfig{Service: Constant(8 * us)}, 10)
+			SourceConfig{Service: Constant(8 * us)}, 3)
 		b.rate(t, 1e6)
 		b.w.Run(20 * time.Millisecond)
 		before := b.calls
@@ -126,7 +129,7 @@ func TestHandlersWait(t *testing.T) {
 		}, 2e5},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, Network{OneWay: 5 * us}, MachineConfig{CPUs: 4, Devices: []int{4}, Locks: 1, Plan: x.plan}, SourceConfig{}, 10)
+			b := newBench(t, Network{OneWay: 5 * us}, MachineConfig{CPUs: 4, Devices: []int{4}, Locks: 1, Plan: x.plan}, SourceConfig{}, 3)
 			b.rate(t, 4e5)
 			b.w.Run(20 * time.Millisecond)
 			before := b.calls
