@@ -161,29 +161,35 @@ func (b *Breakwater) set(pool float64) {
 // them and the server; but with it only rejections can take a credit back. So it is off while the delay is at or above the
 // target: then answers take credits back as well, before the door has to.
 func (b *Breakwater) Window(h Holding) uint64 {
-	overcommit := b.overcommit(h.Issued)
+	return NextWindow(h, b.whole, b.sessions, b.floor)
+}
+
+// NextWindow is the law of W' as in the package comment, for schemes that share it: of a session at its answer, of a pool, of n_c, and with the
+// artifact's floor or without.
+func NextWindow(h Holding, pool, sessions uint64, floor bool) uint64 {
+	overcommit := overcommitment(h.Issued, pool, sessions)
 	wanted := h.Pending + h.Demand + overcommit
 	var window uint64
 	switch {
-	case h.Issued < b.whole:
-		window = min(wanted, h.Window+b.whole-h.Issued)
-	case h.Issued == b.whole:
+	case h.Issued < pool:
+		window = min(wanted, h.Window+pool-h.Issued)
+	case h.Issued == pool:
 		window = min(wanted, h.Window)
 	case h.Window > 0: // more is issued than the pool has
 		window = min(wanted, h.Window-1)
 	}
-	if window == 0 && !h.Rejected && b.floor {
+	if window == 0 && !h.Rejected && floor {
 		return overcommit
 	}
 	return window
 }
 
-// overcommit is C_oc. The common case, a surplus of less than two credits per client, needs no division.
-func (b *Breakwater) overcommit(issued uint64) uint64 {
-	if b.sessions == 0 || b.whole < issued || b.whole-issued < 2*b.sessions {
+// overcommitment is C_oc. The common case, a surplus of less than two credits per client, needs no division.
+func overcommitment(issued, pool, sessions uint64) uint64 {
+	if sessions == 0 || pool < issued || pool-issued < 2*sessions {
 		return 1
 	}
-	return (b.whole - issued) / b.sessions
+	return (pool - issued) / sessions
 }
 
 // Pool is C, rounded down.
@@ -196,4 +202,4 @@ func (b *Breakwater) Target() time.Duration { return b.config.TargetDelay }
 func (b *Breakwater) DropThreshold() time.Duration { return b.config.DropThreshold }
 
 // Admit rejects above the drop threshold: the wager of overcommitment was lost, and the credits will follow later.
-func (b *Breakwater) Admit(delay time.Duration) bool { return delay <= b.config.DropThreshold }
+func (b *Breakwater) Admit(a Arrival) bool { return a.Delay <= b.config.DropThreshold }

@@ -51,7 +51,7 @@ func TestDefaults(t *testing.T) {
 	if b.Target() != 80*us || b.DropThreshold() != 160*us || b.Pool() != 1 {
 		t.Fatalf("%v %v %d", b.Target(), b.DropThreshold(), b.Pool())
 	}
-	if !b.Admit(160*us) || b.Admit(160*us+1) || !b.Admit(-1) {
+	if !b.Admit(Arrival{Delay: 160 * us}) || b.Admit(Arrival{Delay: 160*us + 1}) || !b.Admit(Arrival{Delay: -1}) {
 		t.Fatal("the door")
 	}
 	if b = NewBreakwater(BreakwaterConfig{TargetDelay: 45 * us}); b.DropThreshold() != 90*us {
@@ -223,7 +223,7 @@ func TestNone(t *testing.T) {
 	if limit, _ := l.Answer(1, s, Rejection); limit != 17 {
 		t.Fatalf("limit %d", limit)
 	}
-	if !l.Admit(time.Hour) || l.control.Target() != 0 || l.Totals().Pool != 16 {
+	if !l.Admit(Arrival{Delay: time.Hour}) || l.control.Target() != 0 || l.Totals().Pool != 16 {
 		t.Fatal("None controls something")
 	}
 	if !l.Update(1, Signal{}) || l.Update(2, Signal{}) {

@@ -20,6 +20,18 @@ type Load struct {
 	Issued uint64 // C_issued: the sum of the windows
 	// Active: since the last update a request arrived, was answered or is pending, or a session waits for a credit.
 	Active bool
+	// Since the last update: requests that arrived at the door, and those of them and of earlier ones that were answered, rejections
+	// apart. A request that is cancelled or expires at the server counts as answered.
+	Arrivals, Answers, Rejections uint64
+}
+
+// Arrival is a request at the door.
+type Arrival struct {
+	Now clock.Time
+	// Delay is the queueing delay that it meets: its own in the packet queue, and that of the request queue.
+	Delay time.Duration
+	// Priority is its rank where a scheme sheds by rank: 1 is shed last, 128 first; 0 = it does not say.
+	Priority uint8
 }
 
 // Holding is the state of one session at the moment when one of its requests is answered, before that is closed.
@@ -46,8 +58,20 @@ type Controller interface {
 	Pool() uint64
 	// Target is the queueing delay that the scheme steers to; zero when it steers to none.
 	Target() time.Duration
-	// Admit decides at the door: false means that a request arriving at this delay is to be rejected.
-	Admit(delay time.Duration) bool
+	// Admit decides at the door: false means that the request is to be rejected.
+	Admit(a Arrival) bool
+}
+
+// Dequeuer is a Controller that decides a second time, when a request is taken from the queue. Who has no such method is not asked.
+type Dequeuer interface {
+	// Dequeue is told how long the request waited, and how many still wait behind it. False means that it is to be rejected, unstarted.
+	Dequeue(now clock.Time, sojourn time.Duration, queued int) bool
+}
+
+// Leveler is a Controller that tells the clients which priorities it lets in, so that they need not send the others.
+type Leveler interface {
+	// Level is the highest priority that is let in; zero when the door does not ask for priorities.
+	Level() uint8
 }
 
 // periodMin is the shortest time between two updates of a pool (the artifact's RTT). Below it a measured delay is
@@ -96,4 +120,4 @@ func (n *None) Pool() uint64 { return n.slots * n.sessions }
 func (n *None) Target() time.Duration { return 0 }
 
 // Admit always opens the door.
-func (n *None) Admit(time.Duration) bool { return true }
+func (n *None) Admit(Arrival) bool { return true }

@@ -103,6 +103,7 @@ type Ledger struct {
 	wanting, waiting list // drained sessions: with known demand, and without
 	wakes            int  // drained sessions that may still be woken up before the next update
 	busy             bool // something happened since the last update
+	load             Load // the counts since then
 	cursor           Session
 	counters         Counters
 }
@@ -280,6 +281,7 @@ func (l *Ledger) Arrive(now clock.Time, s Session, number uint64) bool {
 	l.pending++
 	l.issued++
 	l.busy = true
+	l.load.Arrivals++
 	l.alive(now, e)
 	l.unlist(e) // its answer will carry the credit
 	l.check()
@@ -314,6 +316,11 @@ func (l *Ledger) Answer(now clock.Time, s Session, kind Kind) (limit uint64, seq
 	e.pending--
 	l.pending--
 	l.busy = true
+	if kind == Rejection {
+		l.load.Rejections++
+	} else {
+		l.load.Answers++
+	}
 	l.issued = l.issued - window + granted
 	e.setLimit(e.sent + granted - pending)
 	l.settle(s, e)
@@ -339,18 +346,22 @@ func (l *Ledger) UpdateDue(now clock.Time) bool { return l.control.UpdateDue(now
 func (l *Ledger) Update(now clock.Time, signal Signal) bool {
 	l.check()
 	drained := l.wanting.count + l.waiting.count
-	load := Load{Issued: l.issued, Active: l.busy || l.pending > 0 || drained > 0}
+	load := l.load
+	load.Issued, load.Active = l.issued, l.busy || l.pending > 0 || drained > 0
 	if !l.control.Update(now, signal, load) {
 		return false
 	}
-	l.busy = false
+	l.busy, l.load = false, Load{}
 	l.wakes = l.config.DrainedPerUpdate
 	l.check()
 	return true
 }
 
 // Admit decides at the door, for a request that Arrive has let in; if false, it is to be answered by a rejection.
-func (l *Ledger) Admit(delay time.Duration) bool { return l.control.Admit(delay) }
+func (l *Ledger) Admit(a Arrival) bool { return l.control.Admit(a) }
+
+// Controller is the scheme that the ledger asks.
+func (l *Ledger) Controller() Controller { return l.control }
 
 // count changes n_c and tells the controller.
 func (l *Ledger) count(change int) {

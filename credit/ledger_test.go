@@ -162,3 +162,52 @@ func TestAnswerToNothing(t *testing.T) {
 		t.Fatal("not counted")
 	}
 }
+
+// TestLoadCounts finds each request in the counts of the period in which it arrived, and of that in which it ended.
+func TestLoadCounts(t *testing.T) {
+	seen := &watched{None: NewNone(8)}
+	l := NewLedger(Config{Checked: true}, seen)
+	s, err := l.Register(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := clock.Time(1)
+	for i, c := range []struct {
+		arrive int
+		answer []Kind
+		want   Load
+	}{
+		{1, []Kind{Success}, Load{Arrivals: 1, Answers: 1}},
+		{3, []Kind{Rejection}, Load{Arrivals: 3, Rejections: 1}},
+		{0, []Kind{Expired, Cancelled}, Load{Answers: 2}},
+		{0, nil, Load{}},
+	} {
+		for range c.arrive {
+			_, seq := l.Limit(s)
+			next := l.slot(s).sent + 1
+			l.Heard(now, s, next, seq, 0, true)
+			if !l.Arrive(now, s, next-1) {
+				t.Fatal("no credit")
+			}
+		}
+		for _, kind := range c.answer {
+			l.Answer(now, s, kind)
+		}
+		now = now.Add(time.Second)
+		l.Update(now, Signal{})
+		if got := seen.load; got.Arrivals != c.want.Arrivals || got.Answers != c.want.Answers || got.Rejections != c.want.Rejections {
+			t.Errorf("period %d: %+v, want %+v", i, got, c.want)
+		}
+	}
+}
+
+// watched keeps what it was told.
+type watched struct {
+	*None
+	load Load
+}
+
+func (w *watched) Update(now clock.Time, signal Signal, load Load) bool {
+	w.load = load
+	return w.None.Update(now, signal, load)
+}

@@ -1,6 +1,7 @@
 package dispatcher
 
 import (
+	"github.com/stillwater-rpc/stillwater/credit/client"
 	"github.com/stillwater-rpc/stillwater/hw/clock"
 	"github.com/stillwater-rpc/stillwater/wire"
 	"github.com/stillwater-rpc/stillwater/wire/session"
@@ -155,6 +156,7 @@ func (d *Dispatcher) onReply(c *session.Conn, r *wire.Reply) {
 	if !s.gate.CanSend() && s.out.Len() == 1 {
 		s.gate.Overloaded(d.now) // this answer is the last, and leaves nothing: the server has too much to do
 	}
+	d.tell(s, call, client.Answer{Level: r.Level})
 	d.finishCall(call, outcomeOf(r.Status))
 	d.pump(s)
 }
@@ -195,6 +197,7 @@ func (d *Dispatcher) onReject(c *session.Conn, r wire.Reject) {
 			s.gate.Overloaded(d.now)
 		}
 		call.Reason, call.Advice = r.Reason, r.Advice
+		d.tell(s, call, client.Answer{Level: r.Level, Rejected: true})
 		d.finishCall(call, OutcomeRejected)
 	}
 	d.pump(s)
@@ -382,9 +385,12 @@ func (d *Dispatcher) callTimers() {
 		d.callDue(t.Value)
 	}
 	for t := d.caller.probes.Advance(d.now); t != nil; t = d.caller.probes.Advance(d.now) {
-		if s := t.Value; s.closed {
+		switch s := t.Value; {
+		case s.closed:
 			d.sayFarewell(s)
-		} else {
+		case s.pace.again != 0:
+			d.pump(s)
+		default:
 			d.armProbe(s)
 		}
 	}
@@ -395,7 +401,7 @@ func (d *Dispatcher) callDue(c *Call) {
 	switch {
 	case c.state == callQueued:
 		// What the server tells may have moved the expiry since it was set.
-		if at := d.wake(c, s.expiry(c.Deadline)); at > d.now {
+		if at := d.wake(c, s.expires(c)); at > d.now {
 			d.caller.timers.Arm(&c.timer, at)
 			return
 		}
@@ -407,6 +413,7 @@ func (d *Dispatcher) callDue(c *Call) {
 		if c.Deadline == 0 {
 			outcome = OutcomePeerLost
 		}
+		d.tell(s, c, client.Answer{Lost: true})
 		d.finishCall(c, outcome)
 		d.pump(s)
 	default: // a refused one asks again, too: the limit that came with its refusal may have been lost

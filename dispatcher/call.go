@@ -26,11 +26,12 @@ const (
 	OutcomeQueueFull             // never sent: too many calls wait in this session
 	OutcomeTooLarge              // never sent: does not fit into a packet
 	OutcomeClosed                // the session was closed
+	OutcomeThrottled             // never sent: the client's half of the overload control refused it
 )
 
 var outcomeNames = [...]string{
 	"none", "ok", "handler error", "panic", "reply too large", "rejected", "expired", "deadline", "peer lost", "cancelled",
-	"queue full", "too large", "closed",
+	"queue full", "too large", "closed", "throttled",
 }
 
 // String names the outcome.
@@ -58,6 +59,7 @@ type Call struct {
 	Payload     []byte     // kept for retransmission: must not change until Done
 	Deadline    clock.Time // zero = none
 	Criticality wire.Criticality
+	Priority    uint8       // 1 is shed last, 128 first, by schemes that shed by rank; 0 = the session's policy gives it one, if it has any
 	Reply       []byte      // the reply is appended
 	Done        func(*Call) // called once, by the owner of the dispatcher; must not block
 	User        any         // the caller's own
@@ -71,6 +73,7 @@ type Call struct {
 	state       callState
 	number      wire.Number
 	slot        wire.Slot
+	priority    uint8 // what its request carries
 	waiter      client.Waiter[Call]
 	submitted   clock.Time
 	transmitted clock.Time // first time

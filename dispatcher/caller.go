@@ -64,6 +64,7 @@ type Session struct {
 	refused int // of the outstanding: beyond the limit
 	probe   clock.Timer[Session]
 	closed  bool
+	pace    pace
 	// The call that registers the session was cancelled before the server's handle was known: the server is to be told.
 	owesCancel bool
 	untold     wire.Cancel
@@ -77,8 +78,16 @@ var ErrTooManySessions = errors.New("too many sessions")
 // ErrUnusableAddress says that nobody can be dialed there.
 var ErrUnusableAddress = errors.New("unusable address: unspecified, or port 0")
 
-// Open makes a session with the server at an address. Nothing is sent until its first call.
+// Open makes a session with the server at an address, with a policy of the configuration. Nothing is sent until its first call.
 func (d *Dispatcher) Open(now clock.Time, to wire.Addr) (*Session, error) {
+	var policy client.Policy
+	if d.cfg.ClientPolicy != nil {
+		policy = d.cfg.ClientPolicy()
+	}
+	return d.OpenWith(now, to, policy)
+}
+
+func (d *Dispatcher) open(now clock.Time, to wire.Addr) (*Session, error) {
 	d.now = now
 	if to.Port == 0 || to.AddrPort().Addr().IsUnspecified() {
 		return nil, ErrUnusableAddress
@@ -98,7 +107,7 @@ func (d *Dispatcher) Open(now clock.Time, to wire.Addr) (*Session, error) {
 		d.caller.conns[to] = conn
 	}
 	conn.users++
-	s := &Session{conn: conn, waiting: client.NewQueue[Call](d.cfg.WaitingMax)}
+	s := &Session{conn: conn}
 	d.takePlace(s, place)
 	s.reset(d)
 	s.probe.Value = s
@@ -181,7 +190,7 @@ func (s *Session) Outstanding() int { return s.out.Len() }
 // Unused is the number of credits not spent.
 func (s *Session) Unused() uint64 { return s.gate.Unused() }
 
-// Submit starts a call. It ends by Done, which may be called before Submit returns.
+// Submit starts a call. It ends by Done, which may be called before Submit returns, and so may that of another call of the session.
 func (d *Dispatcher) Submit(now clock.Time, c *Call) {
 	d.now = now
 	s := c.Session
@@ -196,21 +205,21 @@ func (d *Dispatcher) Submit(now clock.Time, c *Call) {
 	case len(c.Payload) > d.RequestMax():
 		d.finishCall(c, OutcomeTooLarge)
 		return
+	case !s.admits(now, c):
+		d.finishCall(c, OutcomeThrottled)
+		return
 	}
-	expires := s.expiry(c.Deadline)
-	if expires != 0 && expires <= now {
+	if expires := s.expiry(c.Deadline); expires != 0 && expires <= now {
 		// Refused on the word of estimates, which get no sample that way: were they wrong, they would stay so.
 		s.conn.service.Doubt()
 		s.conn.RTT.Doubt()
 		d.finishCall(c, OutcomeExpired)
 		return
 	}
-	if s.waiting.Push(&c.waiter, c.Deadline) != nil {
+	if !d.enqueue(s, c) {
 		d.finishCall(c, OutcomeQueueFull)
 		return
 	}
-	c.state = callQueued
-	d.caller.timers.Arm(&c.timer, d.wake(c, expires))
 	d.pump(s)
 }
 
@@ -247,11 +256,15 @@ func (d *Dispatcher) pump(s *Session) {
 		})
 	}
 	s.gate.Expire(d.now)
-	for s.waiting.Len() > 0 && s.gate.CanSend() && !s.out.Full() {
+	s.pace.again = 0
+	for s.waiting.Len() > 0 && s.gate.CanSend() && !s.out.Full() && d.paced(s) {
 		c := s.waiting.Pop().Value
 		c.number = wire.Number(s.gate.Take())
 		c.slot = s.out.Begin(c.number, c)
 		c.state, c.transmitted, c.proven = callSent, d.now, 0
+		if s.pace.policy != nil {
+			s.pace.policy.Sent(d.now)
+		}
 		d.transmit(c, false)
 	}
 	d.armProbe(s)
@@ -266,7 +279,7 @@ func (d *Dispatcher) transmit(c *Call, again bool) {
 	m := wire.Request{
 		Register: s.remote == 0, Retransmission: again, Session: s.remote, Number: c.number,
 		Next: wire.Number(s.gate.Next()), Method: c.Method, Seq: s.gate.Seq(), Slot: c.slot, Demand: s.demand(),
-		Criticality: c.Criticality, Payload: c.Payload,
+		Criticality: c.Criticality, Priority: c.priority, Payload: c.Payload,
 	}
 	if m.Register {
 		m.Session = s.local
@@ -320,9 +333,14 @@ func (c *dialed) rto(initial time.Duration) time.Duration {
 }
 
 // armProbe keeps the probe timer running while the session has demand, nothing outstanding and no credit: the one
-// state that no answer would end. A call that was refused is demand, and waits for no answer.
+// state that no answer would end. A call that was refused is demand, and waits for no answer. The same timer ends what a policy holds
+// back: then there is a credit, and nothing to probe for.
 func (d *Dispatcher) armProbe(s *Session) {
 	if s.closed {
+		return
+	}
+	if s.pace.again != 0 {
+		d.caller.probes.Arm(&s.probe, s.pace.again)
 		return
 	}
 	demand, outstanding := s.waiting.Len()+s.refused, s.out.Len()-s.refused

@@ -19,6 +19,10 @@ type Config struct {
 	// since nothing in it says which boot it is for; with tokens, it cannot.
 	TrustedNetwork bool
 
+	// ClientPolicy makes the client's half of a scheme of overload control, one for each session that is opened; nil = credits alone
+	// decide.
+	ClientPolicy func() client.Policy
+
 	NoPacking bool // one message a packet: to measure ports without the help of packing
 
 	SlotsMax       int           // outstanding requests of one session, at the server and at the client; 0 = 256, at most 1024

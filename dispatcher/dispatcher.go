@@ -41,7 +41,9 @@ type Dispatcher struct {
 // server is the state of the serving side.
 type server struct {
 	ServeConfig
-	ledger    *credit.Ledger // nil = serves nothing
+	ledger    *credit.Ledger  // nil = serves nothing
+	dequeuer  credit.Dequeuer // nil = the scheme has no say there
+	leveler   credit.Leveler  // nil = the scheme tells no level
 	peers     *session.Peers
 	methods   map[wire.Method]*Method
 	tables    []*slotTable // by Peer.Slots; 0 is never used
@@ -83,6 +85,8 @@ func New(cfg Config, port Port) *Dispatcher {
 func (d *Dispatcher) Serve(cfg ServeConfig) (workers int) {
 	d.server.ServeConfig = cfg.withDefaults()
 	d.server.ledger = cfg.Credit
+	d.server.dequeuer, _ = cfg.Credit.Controller().(credit.Dequeuer)
+	d.server.leveler, _ = cfg.Credit.Controller().(credit.Leveler)
 	return d.server.Workers
 }
 

@@ -196,7 +196,7 @@ func (d *Dispatcher) arrive(c *session.Conn, peer *session.Peer, place credit.Se
 	case deadline != 0 && deadline.Sub(d.now) <= d.needs(method):
 		method.service.Doubt()
 		d.turnAway(c, peer, place, r, wire.RejectExpired)
-	case !s.ledger.Admit(wait+d.queueDelay()) || s.queue.live >= s.QueueMax:
+	case !s.ledger.Admit(credit.Arrival{Now: d.now, Delay: wait + d.queueDelay(), Priority: r.Priority}) || s.queue.live >= s.QueueMax:
 		d.turnAway(c, peer, place, r, wire.RejectOverloaded)
 	default:
 		req := s.pool.get()
@@ -242,7 +242,7 @@ func (d *Dispatcher) turnDown(c *session.Conn, peer *session.Peer, place credit.
 
 func (d *Dispatcher) reject(c *session.Conn, peer *session.Peer, place credit.Session, n wire.Number, s wire.Slot, reason wire.RejectReason) {
 	limit, seq := d.server.ledger.Limit(place)
-	m := wire.Reject{Session: peer.Handle, Number: n, Limit: wire.Number(limit), Seq: seq, Slot: s, Reason: reason}
+	m := wire.Reject{Session: peer.Handle, Number: n, Limit: wire.Number(limit), Seq: seq, Slot: s, Reason: reason, Level: d.level()}
 	if reason == wire.RejectOverloaded {
 		m.Advice = wire.AdviceDoNotRetry
 	}
@@ -266,7 +266,7 @@ func (d *Dispatcher) reply(c *session.Conn, peer *session.Peer, req *Request, ke
 	limit, seq := d.server.ledger.Limit(req.session)
 	packetQueue, requestQueue := req.Waited()
 	m := wire.Reply{
-		Session: peer.Handle, Number: req.number, Limit: wire.Number(limit), Seq: seq, Slot: req.slot, Status: req.Status,
+		Session: peer.Handle, Number: req.number, Limit: wire.Number(limit), Seq: seq, Slot: req.slot, Status: req.Status, Level: d.level(),
 		PacketQueue: packetQueue, RequestQueue: requestQueue, Service: req.Finished.Sub(req.Started),
 		Payload: req.Reply,
 	}
@@ -274,10 +274,18 @@ func (d *Dispatcher) reply(c *session.Conn, peer *session.Peer, req *Request, ke
 	d.sendReply(c, *kept, req.Deadline)
 }
 
-// replyAgain sends a kept answer with today's limit.
+// level is what the scheme tells the clients; zero for nothing.
+func (d *Dispatcher) level() uint8 {
+	if d.server.leveler == nil {
+		return 0
+	}
+	return d.server.leveler.Level()
+}
+
+// replyAgain sends a kept answer with today's limit and level.
 func (d *Dispatcher) replyAgain(c *session.Conn, place credit.Session, kept []byte) {
 	limit, seq := d.server.ledger.Limit(place)
-	wire.SetReplyLimit(kept, wire.Number(limit), seq)
+	wire.SetReplyLimit(kept, wire.Number(limit), seq, d.level())
 	d.sendReply(c, kept, 0)
 }
 

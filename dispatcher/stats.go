@@ -28,7 +28,7 @@ type Stats struct {
 	Completed     uint64                  `json:"completed_count"`
 	Failed        uint64                  `json:"failed_count"` // of the completed: error, panic, reply too large
 	Rejected      [rejectReasonMax]uint64 `json:"rejected_counts"`
-	RejectedLate  uint64                  `json:"rejected_late_count"` // expired or cancelled in the queue, unstarted
+	RejectedLate  uint64                  `json:"rejected_late_count"` // expired, cancelled or shed in the queue, unstarted
 	Refused       uint64                  `json:"refused_count"`       // no credit or no slot: no request at all
 	Abandoned     uint64                  `json:"abandoned_count"`     // in the queue when its client gave it up or ended its session: never started
 	Retransmitted uint64                  `json:"retransmitted_count"` // requests that arrived marked so

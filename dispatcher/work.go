@@ -21,7 +21,11 @@ func (d *Dispatcher) Next(now clock.Time) *Request {
 		}
 		if req.Deadline != 0 && req.Deadline.Sub(now) < d.needs(req.Method) {
 			req.Method.service.Doubt()
-			d.expire(req)
+			d.refuseQueued(req, credit.Expired, wire.RejectExpired)
+			continue
+		}
+		if s.dequeuer != nil && !s.dequeuer.Dequeue(now, now.Sub(req.arrival), s.queue.live) {
+			d.refuseQueued(req, credit.Rejection, wire.RejectOverloaded)
 			continue
 		}
 		req.state = requestRunning
@@ -35,16 +39,16 @@ func (d *Dispatcher) Next(now clock.Time) *Request {
 // round trip stands for the way back; what it is too long covers the client's own reception.
 func (d *Dispatcher) needs(m *Method) time.Duration { return m.service.Mean() + d.rtt.Smoothed() }
 
-// expire rejects a queued request whose budget no longer covers its expected service.
-func (d *Dispatcher) expire(req *Request) {
+// refuseQueued rejects a request that was taken from the queue, unstarted.
+func (d *Dispatcher) refuseQueued(req *Request, kind credit.Kind, reason wire.RejectReason) {
 	place := req.session
-	d.server.ledger.Answer(d.now, place, credit.Expired)
-	d.stats.Rejected[wire.RejectExpired]++
+	d.server.ledger.Answer(d.now, place, kind)
+	d.stats.Rejected[reason]++
 	d.stats.RejectedLate++
 	peer := d.server.peers.At(uint32(place))
-	d.tableFor(peer, place).Reject(req.number, req.slot, wire.RejectExpired)
+	d.tableFor(peer, place).Reject(req.number, req.slot, reason)
 	if c := d.connOf(place); c != nil {
-		d.reject(c, peer, place, req.number, req.slot, wire.RejectExpired)
+		d.reject(c, peer, place, req.number, req.slot, reason)
 	}
 	d.recycle(req)
 }

@@ -157,6 +157,7 @@ type Call struct {
 	Method   MethodID
 	Payload  []byte     // must not change until Done
 	Deadline clock.Time // zero = none
+	Priority uint8      // 1 is shed last, 128 first, by schemes that shed by rank; 0 = the session's scheme gives it one, if it does that
 	Reply    []byte     // the reply is appended
 	// Done is called exactly once, on the endpoint's loop: it must not block, and may start calls. On an endpoint that is
 	// closed it is called before Start returns; so one that starts the next call looks for OutcomeClosed first, or recurses for ever.
@@ -193,6 +194,7 @@ func (s *Session) Start(c *Call) {
 	in := &c.inner
 	in.Outcome, in.Reason, in.Advice, in.Timing, in.Retransmissions = 0, 0, 0, Timing{}, 0 // of its last use
 	in.Session, in.Method, in.Payload, in.Deadline, in.Reply = s.inner, c.Method, c.Payload, c.Deadline, c.Reply
+	in.Priority = c.Priority
 	if c.start.Run == nil {
 		c.start.Run = func(d *dispatcher.Dispatcher, now clock.Time) { d.Submit(now, in) }
 		c.cancel.Run = func(d *dispatcher.Dispatcher, now clock.Time) { d.Cancel(now, in) }

@@ -27,6 +27,8 @@ var (
 	ErrTooLarge = errors.New("request does not fit into one packet")
 	// ErrQueueFull: too many calls of this session wait for a credit; the request was not sent.
 	ErrQueueFull = errors.New("too many calls wait for a credit")
+	// ErrThrottled: the client's half of the overload control refused the call; the request was not sent.
+	ErrThrottled = errors.New("held back by the client's overload control")
 	// ErrClosed: the session, client or endpoint is closed.
 	ErrClosed = errors.New("closed")
 )
@@ -89,6 +91,8 @@ func (c *Call) Err() error {
 		return ErrQueueFull
 	case dispatcher.OutcomeTooLarge:
 		return ErrTooLarge
+	case dispatcher.OutcomeThrottled:
+		return ErrThrottled
 	default:
 		return ErrClosed
 	}

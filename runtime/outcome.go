@@ -22,6 +22,7 @@ const (
 	OutcomeQueueFull     = dispatcher.OutcomeQueueFull     // never sent: too many calls wait in this session
 	OutcomeTooLarge      = dispatcher.OutcomeTooLarge      // never sent: does not fit into a packet
 	OutcomeClosed        = dispatcher.OutcomeClosed        // the session was closed
+	OutcomeThrottled     = dispatcher.OutcomeThrottled     // never sent: the client's half of the overload control refused it
 )
 
 // RejectReason is why a server refused a request before it ran.

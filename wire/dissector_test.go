@@ -79,7 +79,7 @@ func dissector(t *testing.T) (text string, messages map[wire.Type]*luaMessage) {
 // units are those of the durations.
 var units = map[string]time.Duration{
 	"budget": time.Microsecond, "target_delay": time.Microsecond, "drop_threshold": time.Microsecond,
-	"packet_queue": 1, "request_queue": 1, "service": 1,
+	"packet_queue": 1, "request_queue": 1, "retry_after": 10 * time.Microsecond, "service": 1,
 }
 
 // valueOf is what a field of the dissector should show of a message, as bytes.

@@ -71,10 +71,12 @@ var golden = []struct {
 	}, "01 00 0028 01020304 0000000000000005 0000000000000006 1122334455667788 00000007 0008 0009"},
 	{"request, everything", wire.TypeRequest, &wire.Request{
 		Retransmission: true, Session: 1, Number: 2, Next: 3, Method: 4, Seq: 5, Slot: 6, Demand: 7,
-		HasBudget: true, Budget: 258 * time.Microsecond, Criticality: wire.Critical, Attempt: 2,
+		HasBudget: true, Budget: 258 * time.Microsecond, Criticality: wire.Critical, Attempt: 2, Priority: 128,
 		Metadata: []byte("abc"), Payload: []byte("hello"),
 	}, "01 87 003a 00000001 0000000000000002 0000000000000003 0000000000000004 00000005 0006 0007" +
-		"00000102 03 02 0000 0003 616263 68656c6c6f"},
+		"00000102 03 02 80 00 0003 616263 68656c6c6f"},
+	{"request, a priority alone", wire.TypeRequest, &wire.Request{Priority: 1},
+		"01 02 002c 00000000 0000000000000000 0000000000000000 0000000000000000 00000000 0000 0000 00 00 01 00"},
 	{"request, no budget left", wire.TypeRequest, &wire.Request{HasBudget: true, Payload: []byte{0xff}},
 		"01 01 002d 00000000 0000000000000000 0000000000000000 0000000000000000 00000000 0000 0000 00000000 ff"},
 	{"register", wire.TypeRegister, &wire.Request{Register: true, Session: 0xa, Next: 1, Payload: []byte{1, 2}},
@@ -83,12 +85,13 @@ var golden = []struct {
 		Session: 1, ServerSession: 2, Slots: 256, TargetDelay: 80 * time.Microsecond, DropThreshold: 160 * time.Microsecond,
 	}, "03 00 0018 00000001 00000002 0100 0000 00000050 000000a0"},
 	{"reply", wire.TypeReply, &wire.Reply{
-		Session: 1, Number: 2, Limit: 3, Seq: 4, Slot: 5, Status: wire.StatusHandlerError,
+		Session: 1, Number: 2, Limit: 3, Seq: 4, Slot: 5, Status: wire.StatusHandlerError, Level: 127,
 		PacketQueue: 6, RequestQueue: 7, Service: 65536, Payload: []byte("no"),
-	}, "04 00 002e 00000001 0000000000000002 0000000000000003 00000004 0005 0001 00000006 00000007 00010000 6e6f"},
+	}, "04 00 002e 00000001 0000000000000002 0000000000000003 00000004 0005 01 7f 00000006 00000007 00010000 6e6f"},
 	{"reject", wire.TypeReject, &wire.Reject{
 		Session: 1, Number: 2, Limit: 3, Seq: 4, Slot: 5, Reason: wire.RejectDraining, Advice: wire.AdviceDoNotRetry,
-	}, "05 00 0020 00000001 0000000000000002 0000000000000003 00000004 0005 05 01"},
+		Level: 32, RetryAfter: 2580 * time.Microsecond,
+	}, "05 00 0024 00000001 0000000000000002 0000000000000003 00000004 0005 05 01 20 00 0102"},
 	{"busy", wire.TypeBusy, &wire.Busy{Session: 1, Number: 2, Slot: 3}, "06 00 0014 00000001 0000000000000002 0003 0000"},
 	{"credit update", wire.TypeCreditUpdate, &wire.CreditUpdate{Session: 1, Limit: 2, Seq: 3},
 		"07 00 0014 00000001 0000000000000002 00000003"},
@@ -221,9 +224,9 @@ func TestMessageErrors(t *testing.T) {
 		{"unknown flag", wire.TypeBusy, "06 01 0014 00000001 0000000000000002 0003 0000", wire.ErrFlags},
 		{"length short of the bytes", wire.TypeBusy, "06 00 0013 00000001 0000000000000002 0003 0000", wire.ErrLength},
 		{"longer than its type", wire.TypeBusy, "06 00 0015 00000001 0000000000000002 0003 0000 00", wire.ErrLength},
-		{"unknown reason", wire.TypeReject, "05 00 0020 00000001 0000000000000002 0000000000000003 00000004 0005 09 01", wire.ErrStatus},
-		{"no reason", wire.TypeReject, "05 00 0020 00000001 0000000000000002 0000000000000003 00000004 0005 00 01", wire.ErrStatus},
-		{"unknown status", wire.TypeReply, "04 00 002c 00000001 0000000000000002 0000000000000003 00000004 0005 0004 00000006 00000007 00010000", wire.ErrStatus},
+		{"unknown reason", wire.TypeReject, "05 00 0024 00000001 0000000000000002 0000000000000003 00000004 0005 09 01 00 00 0000", wire.ErrStatus},
+		{"no reason", wire.TypeReject, "05 00 0024 00000001 0000000000000002 0000000000000003 00000004 0005 00 01 00 00 0000", wire.ErrStatus},
+		{"unknown status", wire.TypeReply, "04 00 002c 00000001 0000000000000002 0000000000000003 00000004 0005 04 00 00000006 00000007 00010000", wire.ErrStatus},
 		{"token flag without a token", wire.TypeOpen, "0b 01 0010 00000000 0102030405060708", wire.ErrLength},
 		{"token without its flag", wire.TypeOpen, "0b 00 0030 00000000 0000000000000001" + tokenHex, wire.ErrLength},
 		{"budget cut off", wire.TypeRequest, "01 01 002b 00000000 0000000000000000 0000000000000000 0000000000000000 00000000 0000 0000 000000", wire.ErrShort},
@@ -289,5 +292,36 @@ func TestCodesHaveNames(t *testing.T) {
 		if got := wire.Status(code).String(); (got == "unknown") != (code > 3) {
 			t.Errorf("status %d is called %q", code, got)
 		}
+	}
+}
+
+// TestRetryAfterFits writes what the field cannot say as the nearest that it can.
+func TestRetryAfterFits(t *testing.T) {
+	for _, c := range []struct{ said, heard time.Duration }{
+		{0, 0}, {-time.Second, 0}, {9999, 0}, {10_001, 10 * time.Microsecond}, {655_350 * time.Microsecond, 655_350 * time.Microsecond},
+		{time.Hour, 655_350 * time.Microsecond},
+	} {
+		m := wire.Reject{Reason: wire.RejectOverloaded, RetryAfter: c.said}
+		if got, err := wire.ParseReject(m.Append(nil)); err != nil || got.RetryAfter != c.heard {
+			t.Errorf("%v is heard as %v, %v; want %v", c.said, got.RetryAfter, err, c.heard)
+		}
+	}
+}
+
+// TestSmallAnswersAreSmall compares them with the smallest that each of them answers.
+func TestSmallAnswersAreSmall(t *testing.T) {
+	if wire.RejectBytes > wire.RequestBytes || wire.BusyBytes > wire.RequestBytes || wire.GoneBytes > wire.DeregisterBytes {
+		t.Error("an answer is larger than what it answers")
+	}
+}
+
+// TestReplyAgain sends a kept answer with today's limit and level, and nothing else changed.
+func TestReplyAgain(t *testing.T) {
+	m := wire.Reply{Session: 1, Number: 2, Limit: 3, Seq: 4, Slot: 5, Status: wire.StatusPanic, Level: 6, Service: 7, Payload: []byte("x")}
+	raw := m.Append(nil)
+	wire.SetReplyLimit(raw, 30, 40, 60)
+	m.Limit, m.Seq, m.Level = 30, 40, 60
+	if got, err := wire.ParseReply(raw); err != nil || !same(&got, &m) {
+		t.Errorf("%+v, %v; want %+v", got, err, m)
 	}
 }

@@ -1,9 +1,13 @@
 package wire
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math"
+	"time"
+)
 
 // RejectBytes is the size of a reject.
-const RejectBytes = 32
+const RejectBytes = 36
 
 // RejectReason says why a request was refused. None of the refused requests ran.
 type RejectReason uint8
@@ -47,7 +51,13 @@ type Reject struct {
 	Slot    Slot
 	Reason  RejectReason
 	Advice  Advice
+	Level   uint8 // priorities above it are being shed; 0 = the server sheds by none
+	// RetryAfter is how long the server expects to refuse the like, in whole units of 10 us, at most 655.35 ms; 0 = it does not say.
+	RetryAfter time.Duration
 }
+
+// retryUnit is the unit of RetryAfter on the wire.
+const retryUnit = 10 * time.Microsecond
 
 // Length is the size of the message.
 func (*Reject) Length() int { return RejectBytes }
@@ -60,7 +70,8 @@ func (r *Reject) Append(b []byte) []byte {
 	binary.BigEndian.PutUint64(m[16:], uint64(r.Limit))
 	binary.BigEndian.PutUint32(m[24:], r.Seq)
 	binary.BigEndian.PutUint16(m[28:], uint16(r.Slot))
-	m[30], m[31] = byte(r.Reason), byte(r.Advice)
+	m[30], m[31], m[32], m[33] = byte(r.Reason), byte(r.Advice), r.Level, 0
+	binary.BigEndian.PutUint16(m[34:], uint16(min(max(r.RetryAfter, 0)/retryUnit, math.MaxUint16)))
 	return b
 }
 
@@ -81,5 +92,8 @@ func ParseReject(raw []byte) (Reject, error) {
 		Slot:    Slot(binary.BigEndian.Uint16(raw[28:])),
 		Reason:  reason,
 		Advice:  Advice(raw[31]),
+		Level:   raw[32],
+
+		RetryAfter: time.Duration(binary.BigEndian.Uint16(raw[34:])) * retryUnit,
 	}, nil
 }

@@ -9,7 +9,7 @@ import (
 const ReplyBytes = 44
 
 // Status says how the handler of a reply ended.
-type Status uint16
+type Status uint8
 
 // The statuses of a reply.
 const (
@@ -34,6 +34,7 @@ type Reply struct {
 	Seq          uint32 // of the limit
 	Slot         Slot
 	Status       Status
+	Level        uint8         // priorities above it are being shed; 0 = the server sheds by none
 	PacketQueue  time.Duration // arrival at the NIC until the dispatcher saw it
 	RequestQueue time.Duration // from there until the handler started
 	Service      time.Duration // the handler's run time
@@ -43,11 +44,12 @@ type Reply struct {
 // Length is the size of the message.
 func (r *Reply) Length() int { return ReplyBytes + len(r.Payload) }
 
-// SetReplyLimit writes another limit into an encoded reply, which is sent again: limits change, answers do not.
-func SetReplyLimit(raw []byte, limit Number, seq uint32) {
+// SetReplyLimit writes another limit and level into an encoded reply, which is sent again: these change, answers do not.
+func SetReplyLimit(raw []byte, limit Number, seq uint32, level uint8) {
 	_ = raw[ReplyBytes-1]
 	binary.BigEndian.PutUint64(raw[16:], uint64(limit))
 	binary.BigEndian.PutUint32(raw[24:], seq)
+	raw[31] = level
 }
 
 // Append appends the message to b. The caller has compared Length with [Room].
@@ -58,7 +60,7 @@ func (r *Reply) Append(b []byte) []byte {
 	binary.BigEndian.PutUint64(m[16:], uint64(r.Limit))
 	binary.BigEndian.PutUint32(m[24:], r.Seq)
 	binary.BigEndian.PutUint16(m[28:], uint16(r.Slot))
-	binary.BigEndian.PutUint16(m[30:], uint16(r.Status))
+	m[30], m[31] = byte(r.Status), r.Level
 	putDuration(m[32:], r.PacketQueue, time.Nanosecond)
 	putDuration(m[36:], r.RequestQueue, time.Nanosecond)
 	putDuration(m[40:], r.Service, time.Nanosecond)
@@ -71,7 +73,7 @@ func ParseReply(raw []byte) (Reply, error) {
 	if err := checkMessage(raw, TypeReply, 0, ReplyBytes); err != nil {
 		return Reply{}, err
 	}
-	status := Status(binary.BigEndian.Uint16(raw[30:]))
+	status := Status(raw[30])
 	if int(status) >= len(statusNames) {
 		return Reply{}, ErrStatus
 	}
@@ -82,6 +84,7 @@ func ParseReply(raw []byte) (Reply, error) {
 		Seq:          binary.BigEndian.Uint32(raw[24:]),
 		Slot:         Slot(binary.BigEndian.Uint16(raw[28:])),
 		Status:       status,
+		Level:        raw[31],
 		PacketQueue:  duration(raw[32:], time.Nanosecond),
 		RequestQueue: duration(raw[36:], time.Nanosecond),
 		Service:      duration(raw[40:], time.Nanosecond),

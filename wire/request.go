@@ -46,6 +46,7 @@ type Request struct {
 	Budget         time.Duration // what is left of the deadline, in whole us; 0 with HasBudget = none left
 	Criticality    Criticality
 	Attempt        uint8 // 0 for the first
+	Priority       uint8 // rank among its like, 1 the last to be shed; 0 = not said
 	Metadata       []byte
 	Payload        []byte
 }
@@ -65,7 +66,7 @@ func (r *Request) Length() int {
 	return n
 }
 
-func (r *Request) hasClass() bool { return r.Criticality != 0 || r.Attempt != 0 }
+func (r *Request) hasClass() bool { return r.Criticality != 0 || r.Attempt != 0 || r.Priority != 0 }
 
 // typeAndFlags are the first two bytes.
 func (r *Request) typeAndFlags() (Type, MessageFlags) {
@@ -105,7 +106,7 @@ func (r *Request) Append(b []byte) []byte {
 		at += 4
 	}
 	if r.hasClass() {
-		m[at], m[at+1], m[at+2], m[at+3] = byte(r.Criticality), r.Attempt, 0, 0
+		m[at], m[at+1], m[at+2], m[at+3] = byte(r.Criticality), r.Attempt, r.Priority, 0
 		at += 4
 	}
 	if len(r.Metadata) > 0 {
@@ -160,7 +161,7 @@ func (r *Request) parseOptional(b []byte, flags MessageFlags) error {
 		if len(b) < 4 {
 			return ErrShort
 		}
-		r.Criticality, r.Attempt = Criticality(b[0]), b[1]
+		r.Criticality, r.Attempt, r.Priority = Criticality(b[0]), b[1], b[2]
 		b = b[4:]
 	}
 	if flags&requestMetadata != 0 {

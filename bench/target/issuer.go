@@ -160,7 +160,7 @@ func outcome(o sw.Outcome) load.Outcome {
 		return load.OK
 	case sw.OutcomeRejected:
 		return load.Rejected
-	case sw.OutcomeExpired, sw.OutcomeQueueFull:
+	case sw.OutcomeExpired, sw.OutcomeQueueFull, sw.OutcomeThrottled:
 		return load.Expired
 	case sw.OutcomeDeadline:
 		return load.Deadline
@@ -180,7 +180,7 @@ func fate(o sw.Outcome) checker.Outcome {
 		return checker.Failed
 	case sw.OutcomeRejected:
 		return checker.Rejected
-	case sw.OutcomeExpired, sw.OutcomeQueueFull, sw.OutcomeTooLarge:
+	case sw.OutcomeExpired, sw.OutcomeQueueFull, sw.OutcomeTooLarge, sw.OutcomeThrottled:
 		return checker.NeverSent
 	default: // the deadline, a lost peer, or the end of the session
 		return checker.Unknown

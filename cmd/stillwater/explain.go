@@ -30,6 +30,7 @@ var failures = []struct {
 	{sw.ErrReplyTooLarge, failure{"reply_too_large", "the handler ran, but its reply does not fit: ask for less", exitCheck}},
 	{sw.ErrTooLarge, failure{"too_large", "give a shorter payload: one packet has to hold it", exitUsage}},
 	{sw.ErrQueueFull, failure{"queue_full", "fewer calls at a time, or more sessions", exitCheck}},
+	{sw.ErrThrottled, failure{"throttled", "the server sheds calls of this rank: call less often, or later", exitCheck}},
 	{sw.ErrClosed, failure{"closed", "the client was closed meanwhile", exitInternal}},
 	{context.Canceled, failure{"cancelled", "", exitInternal}},
 	{context.DeadlineExceeded, failure{"timeout", "the time was over before the call began: give it more with --timeout", exitCheck}},

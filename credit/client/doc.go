@@ -11,6 +11,8 @@
 // (a probe), again and again, ever more slowly. Nothing that a client forgets may be spent later: its lease on unused
 // credits runs out before the server's does.
 //
+// A scheme of overload control that needs more of its clients than to wait for credits has a [Policy] there.
+//
 // Nothing here reads a clock, starts a goroutine or draws a random number. Nothing is safe for concurrent use; a gate,
 // a queue and an estimate have one owner each.
 package client

@@ -72,6 +72,23 @@ func (q *Queue[T]) Peek() (w *Waiter[T], deadline clock.Time) {
 	return q.heap[0].waiter, q.heap[0].deadline
 }
 
+// Oldest returns the request that was pushed first; nil when the queue is empty. It looks at all of them: for short queues.
+func (q *Queue[T]) Oldest() *Waiter[T] {
+	if len(q.heap) == 0 {
+		return nil
+	}
+	oldest := &q.heap[0]
+	for i := range q.heap {
+		if q.heap[i].order < oldest.order {
+			oldest = &q.heap[i]
+		}
+	}
+	return oldest.waiter
+}
+
+// Capacity returns how many requests may wait.
+func (q *Queue[T]) Capacity() int { return q.capacity }
+
 // Pop takes the request with the earliest deadline out; nil when the queue is empty.
 func (q *Queue[T]) Pop() *Waiter[T] {
 	if len(q.heap) == 0 {

@@ -154,3 +154,24 @@ func BenchmarkQueuePushPop(b *testing.B) {
 		_ = q.Push(w, clock.Time(i+128))
 	}
 }
+
+// TestOldest compares it with the order of arrival, which the deadlines do not follow.
+func TestOldest(t *testing.T) {
+	q := NewQueue[int](8)
+	if q.Oldest() != nil || q.Capacity() != 8 {
+		t.Fatal("an empty queue")
+	}
+	deadlines := []clock.Time{50, 0, 10, 70, 10, 30}
+	all := make([]Waiter[int], len(deadlines))
+	for i, at := range deadlines {
+		if err := q.Push(&all[i], at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range all {
+		if q.Oldest() != &all[i] {
+			t.Fatalf("%d is not the oldest", i)
+		}
+		q.Remove(&all[i])
+	}
+}
