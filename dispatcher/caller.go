@@ -209,7 +209,7 @@ func (d *Dispatcher) Submit(now clock.Time, c *Call) {
 		d.finishCall(c, OutcomeThrottled)
 		return
 	}
-	if expires := s.expiry(c.Deadline); expires != 0 && expires <= now {
+	if expires := s.expiry(c); expires != 0 && expires <= now {
 		// Refused on the word of estimates, which get no sample that way: were they wrong, they would stay so.
 		s.conn.service.Doubt()
 		s.conn.RTT.Doubt()
@@ -232,8 +232,10 @@ func (d *Dispatcher) wake(c *Call, expires clock.Time) clock.Time {
 }
 
 // expiry is the last instant at which sending makes sense.
-func (s *Session) expiry(deadline clock.Time) clock.Time {
-	return client.ExpiresAt(deadline, s.conn.RTT.Smoothed(), s.conn.target, s.conn.service.Mean())
+func (s *Session) expiry(c *Call) clock.Time {
+	return client.ExpiresAt(c.submitted, c.Deadline, client.Estimates{
+		RTT: s.conn.RTT.Smoothed(), Target: s.conn.target, Service: s.conn.service.Mean(), Stay: s.conn.residence.Bound(),
+	})
 }
 
 // RequestMax is the largest payload of a call in bytes: what fits beside the largest header and an open.

@@ -60,7 +60,7 @@ func (d *Dispatcher) enqueue(s *Session, c *Call) bool {
 
 // expires is when a waiting call is over: by its deadline, or because the policy lets none wait for longer.
 func (s *Session) expires(c *Call) clock.Time {
-	at := s.expiry(c.Deadline)
+	at := s.expiry(c)
 	if s.pace.limits.Expiry > 0 {
 		at = clock.Earliest(at, c.submitted.Add(s.pace.limits.Expiry))
 	}

@@ -37,8 +37,8 @@ type Stats struct {
 	Probes        uint64                  `json:"probe_count"`
 	CreditUpdates uint64                  `json:"credit_update_count"`
 	RejectsSent   uint64                  `json:"reject_sent_count"` // messages: refusals of any kind, and those that were told again
-	Busy          time.Duration           `json:"busy_ns"`         // in handlers
-	RequestWait   time.Duration           `json:"request_wait_ns"` // of the completed, in the request queue
+	Busy          time.Duration           `json:"busy_ns"`           // in handlers
+	RequestWait   time.Duration           `json:"request_wait_ns"`   // of the completed, in the request queue
 	Updates       uint64                  `json:"pool_update_count"`
 	DelaySum      time.Duration           `json:"delay_ns_sum"` // of the signal at each pool update
 	DelayMax      time.Duration           `json:"delay_ns_max"`

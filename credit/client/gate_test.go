@@ -142,19 +142,25 @@ func TestGateWakesUpAtOnce(t *testing.T) {
 
 func TestExpiresAt(t *testing.T) {
 	for _, c := range []struct {
-		deadline             clock.Time
-		rtt, target, service time.Duration
-		want                 clock.Time
+		made, deadline             clock.Time
+		rtt, target, service, stay time.Duration
+		want                       clock.Time
 	}{
-		{0, us, us, us, 0},
-		{1_000_000, 10 * us, 80 * us, 10 * us, 900_000},
-		{1_000_000, -us, 80 * us, -us, 920_000},
-		{100, us, 0, 0, 1},
-		{100, 0, 0, math.MaxInt64, 1},
-		{math.MaxInt64, math.MaxInt64, math.MaxInt64, math.MaxInt64, 1},
-		{5, 0, 0, 0, 5},
+		{deadline: 0, rtt: us, target: us, service: us, stay: us, want: 0},
+		{deadline: 1_000_000, rtt: 10 * us, target: 80 * us, service: 10 * us, want: 900_000},
+		{deadline: 1_000_000, rtt: -us, target: 80 * us, service: -us, want: 920_000},
+		{deadline: 100, rtt: us, want: 1},
+		{deadline: 100, service: math.MaxInt64, want: 1},
+		{deadline: math.MaxInt64, rtt: math.MaxInt64, target: math.MaxInt64, service: math.MaxInt64, stay: math.MaxInt64, want: 1},
+		{deadline: 5, want: 5},
+		// Requests stay for as long as the server aims at, for longer, and for so long that half of the slack is all that is left.
+		{made: 800_000, deadline: 1_000_000, rtt: 10 * us, target: 80 * us, service: 10 * us, stay: 90 * us, want: 900_000},
+		{made: 800_000, deadline: 1_000_000, rtt: 10 * us, target: 80 * us, service: 10 * us, stay: 130 * us, want: 860_000},
+		{made: 800_000, deadline: 1_000_000, rtt: 10 * us, target: 80 * us, service: 10 * us, stay: math.MaxInt64, want: 850_000},
+		{made: 950_000, deadline: 1_000_000, rtt: 10 * us, target: 80 * us, service: 10 * us, stay: 130 * us, want: 900_000}, // too late anyway
 	} {
-		if got := ExpiresAt(c.deadline, c.rtt, c.target, c.service); got != c.want {
+		got := ExpiresAt(c.made, c.deadline, Estimates{RTT: c.rtt, Target: c.target, Service: c.service, Stay: c.stay})
+		if got != c.want {
 			t.Errorf("%+v: got %d", c, got)
 		}
 	}
