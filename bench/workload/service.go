@@ -2,6 +2,7 @@ package workload
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"time"
@@ -15,10 +16,11 @@ const (
 	Constant    Shape = iota // every request takes the mean
 	Exponential              // the memoryless default of queueing experiments
 	Bimodal                  // one request in five takes four times the mean, the others a quarter of it
+	Lognormal                // a tail like those of real services: one request in a hundred takes six times the mean
 )
 
 // shapeNames is indexed by Shape.
-var shapeNames = [...]string{Constant: "constant", Exponential: "exponential", Bimodal: "bimodal"}
+var shapeNames = [...]string{Constant: "constant", Exponential: "exponential", Bimodal: "bimodal", Lognormal: "lognormal"}
 
 // String returns the word that ParseServiceTime accepts.
 func (s Shape) String() string {
@@ -35,6 +37,9 @@ const (
 	bimodalShort     = 0.25
 )
 
+// lognormalSigma is the standard deviation of the logarithm of Lognormal. With 1, the 99th percentile is exp(2.33 - 1/2) = 6.2 times the mean.
+const lognormalSigma = 1.0
+
 // ServiceTime is a distribution of service times. The zero value is "constant:0s": no work, which is an echo.
 //
 // A pointer to it satisfies the flag and pflag value interfaces.
@@ -44,7 +49,7 @@ type ServiceTime struct {
 }
 
 // legalServiceTimes ends every error of ParseServiceTime, since the cure is to write one of these.
-const legalServiceTimes = "write constant:10us, exponential:10us or bimodal:10us (the duration is the mean, from 0 to 10s)"
+const legalServiceTimes = "write constant:10us, exponential:10us, bimodal:10us or lognormal:10us (the duration is the mean, from 0 to 10s)"
 
 // ParseServiceTime reads "shape:mean", as in "exponential:10us".
 func ParseServiceTime(text string) (ServiceTime, error) {
@@ -99,6 +104,8 @@ func (s ServiceTime) Sample(r *rand.Rand) time.Duration {
 		if r.Float64() < bimodalLongShare {
 			factor = bimodalLong
 		}
+	case Lognormal:
+		factor = math.Exp(lognormalSigma*r.NormFloat64() - lognormalSigma*lognormalSigma/2)
 	}
 	return min(time.Duration(factor*float64(s.Mean)+0.5), MaxWork)
 }

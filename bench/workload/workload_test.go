@@ -20,6 +20,7 @@ func TestParseServiceTime(t *testing.T) {
 		{text: "constant:10us", want: ServiceTime{Constant, 10 * time.Microsecond}},
 		{text: "exponential:1ms", want: ServiceTime{Exponential, time.Millisecond}},
 		{text: "bimodal:100us", want: ServiceTime{Bimodal, 100 * time.Microsecond}},
+		{text: "lognormal:100us", want: ServiceTime{Lognormal, 100 * time.Microsecond}},
 		{text: "constant:0s", want: ServiceTime{}},
 		{text: "exponential", fail: "mean is missing"},
 		{text: "", fail: "mean is missing"},
@@ -71,7 +72,7 @@ func TestSampleMean(t *testing.T) {
 	for _, tt := range []struct {
 		shape     Shape
 		deviation float64 // standard deviation over mean
-	}{{Constant, 0}, {Exponential, 1}, {Bimodal, 1.5}} {
+	}{{Constant, 0}, {Exponential, 1}, {Bimodal, 1.5}, {Lognormal, 1.311}} {
 		service := ServiceTime{tt.shape, mean}
 		r := ServiceRand(7)
 		var sum, squares float64

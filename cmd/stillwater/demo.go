@@ -52,7 +52,7 @@ func newDemo(c *cli) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&f.html, "html", "stillwater-demo.html", "write the report with the curves to this `file`; '' writes none")
 	flags.IntVar(&f.sessions, "sessions", 1000, "virtual clients")
-	flags.Var(&f.work, "service-time", "work of a request, as `shape:mean`: constant, exponential or bimodal")
+	flags.Var(&f.work, "service-time", "work of a request, as `shape:mean`: constant, exponential, bimodal or lognormal")
 	flags.DurationVar(&f.window, "window", time.Second, "measured `time` of each step")
 	flags.IntVar(&f.steps, "steps", 5, "repetitions of the fall from 2x to 0.5x")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed of arrivals, service times and clients")

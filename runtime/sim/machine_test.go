@@ -2,6 +2,7 @@ package sim
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -19,6 +20,14 @@ const slots = 32
 func uncontrolled() *credit.Ledger {
 	return credit.NewLedger(credit.Config{Slots: slots}, credit.NewNone(slots))
 }
+
+type constant time.Duration
+
+func (c constant) Sample(*rand.Rand) time.Duration { return time.Duration(c) }
+
+type exponential time.Duration
+
+func (e exponential) Sample(rng *rand.Rand) time.Duration { return time.Duration(rng.ExpFloat64() * float64(e)) }
 
 // bench is a machine, one client host with so many clients, and what came of their calls.
 type bench struct {
@@ -79,7 +88,7 @@ func TestMachineAgainstQueueingTheory(t *testing.T) {
 		cpus int
 		load float64 // of all CPUs
 	}{{1, 0.3}, {1, 0.7}, {4, 0.8}, {10, 0.9}} {
-		b := newBench(t, Network{}, MachineConfig{CPUs: x.cpus}, SourceConfig{Service: Exponential(service)}, 50)
+		b := newBench(t, Network{}, MachineConfig{CPUs: x.cpus}, SourceConfig{Service: exponential(service)}, 50)
 		b.rate(t, x.load*float64(x.cpus)/service.Seconds())
 		b.w.Run(time.Duration(400_000 / x.load / float64(x.cpus) * float64(service)))
 		erlangs := x.load * float64(x.cpus)
@@ -99,7 +108,7 @@ func TestCostsTakeCapacity(t *testing.T) {
 	costs := Costs{Receive: 800 * time.Nanosecond, Send: 1200 * time.Nanosecond}
 	for _, poller := range []bool{false, true} {
 		b := newBench(t, Network{OneWay: 5 * us}, MachineConfig{CPUs: 2, Poller: poller, Costs: costs},
-			SourceConfig{Service: Constant(8 * us)}, 3)
+			SourceConfig{Service: constant(8 * us)}, 3)
 		b.rate(t, 1e6)
 		b.w.Run(20 * time.Millisecond)
 		before := b.calls

@@ -12,7 +12,7 @@ import (
 
 // SourceConfig describes who calls a machine: open loop, each client by itself, so that the calls of all of them together are a Poisson process.
 type SourceConfig struct {
-	// Service is how long handlers take.
+	// Service is how long handlers take; nil = no time.
 	Service Distribution
 	// Deadline of each call from when it was made; 0 = none.
 	Deadline time.Duration
@@ -33,6 +33,11 @@ type Observation struct {
 	Ended   clock.Time
 	Call    *dispatcher.Call // Outcome, Reason, Timing, Retransmissions
 	Latency time.Duration    // Ended - Made, the wait at the client included
+}
+
+// Distribution is of service times.
+type Distribution interface {
+	Sample(rng *rand.Rand) time.Duration
 }
 
 // Source makes calls.
@@ -69,9 +74,6 @@ type call struct {
 
 // NewSource makes a source without clients and without demand.
 func (w *World) NewSource(to *Machine, cfg SourceConfig) *Source {
-	if cfg.Service == nil {
-		cfg.Service = Constant(10 * time.Microsecond)
-	}
 	return &Source{w: w, cfg: cfg, to: to, rng: rand.New(rand.NewPCG(w.seed, streamArrivals+cfg.Stream<<8))}
 }
 
@@ -130,10 +132,11 @@ func (s *Source) act(w *World) {
 func (s *Source) Call(at int) {
 	c := &s.clients[at]
 	class, service := s.cfg.Class, time.Duration(0)
-	if s.cfg.Mix != nil {
+	switch {
+	case s.cfg.Mix != nil:
 		class, service = s.cfg.Mix(s.rng)
-	} else {
-		service = s.cfg.Service.Draw(s.rng)
+	case s.cfg.Service != nil:
+		service = s.cfg.Service.Sample(s.rng)
 	}
 	if c.host.down {
 		return

@@ -19,7 +19,7 @@ func story(t *testing.T, seed uint64) uint64 {
 		t.Fatal(err)
 	}
 	hash := fnv.New64a()
-	s := w.NewSource(m, SourceConfig{Service: Exponential(10 * us), Deadline: time.Millisecond, Observe: func(o *Observation) {
+	s := w.NewSource(m, SourceConfig{Service: exponential(10 * us), Deadline: time.Millisecond, Observe: func(o *Observation) {
 		fmt.Fprintln(hash, o.Client, o.Work, o.Made, o.Ended, o.Call.Outcome, o.Call.Timing, o.Call.Retransmissions)
 	}})
 	for range 3 {
@@ -53,7 +53,7 @@ func TestSameSeedSameStory(t *testing.T) {
 // Every fault at once, and then peace: each call has its outcome, and the books are whole.
 func TestFaultsEnd(t *testing.T) {
 	n := Network{OneWay: 5 * us, Jitter: 5 * us, Loss: 0.1, Duplicate: 0.1, Reorder: 0.1, Corrupt: 0.05}
-	b := newBench(t, n, MachineConfig{CPUs: 2}, SourceConfig{Service: Exponential(10 * us), Deadline: 5 * time.Millisecond}, 20)
+	b := newBench(t, n, MachineConfig{CPUs: 2}, SourceConfig{Service: exponential(10 * us), Deadline: 5 * time.Millisecond}, 20)
 	h := b.w.hosts[1]
 	b.rate(t, 100_000)
 	b.w.At(3*time.Millisecond, func() { b.w.Cut(h, b.m.Host) })
@@ -144,7 +144,7 @@ func BenchmarkTwiceOverload(b *testing.B) {
 	bench := newBench(b, Network{OneWay: 5 * us}, MachineConfig{
 		CPUs: 10, Costs: Costs{Receive: 800, Send: 960, Reject: 400, Credit: 400},
 		Serve: dispatcher.ServeConfig{TargetDelay: 80 * us, DropThreshold: 160 * us}, Ledger: stillwater,
-	}, SourceConfig{Service: Exponential(10 * us), Deadline: 200 * us}, clients)
+	}, SourceConfig{Service: exponential(10 * us), Deadline: 200 * us}, clients)
 	bench.rate(b, 1.6e6)
 	bench.w.Run(50 * time.Millisecond)
 	b.ReportAllocs()
