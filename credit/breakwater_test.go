@@ -236,3 +236,50 @@ func TestNone(t *testing.T) {
 		t.Fatal("not woken up")
 	}
 }
+
+// A pool that was cut goes back to its peak while clients wait: the faster, the shorter the queue is.
+func TestPoolRecovers(t *testing.T) {
+	const target = DefaultTargetDelay
+	for _, c := range []struct {
+		name     string
+		recovery float64
+		drained  uint64
+		delay    time.Duration
+		want     float64
+	}{
+		{"without any queue: a tenth of the way", 0, 1, 0, 640},
+		{"half way to the target: half as fast", 0, 1, target / 2, 620},
+		{"just below the target: the step", 0, 1, target - 1, 601},
+		{"at the target: not at all", 0, 1, target, 600},
+		{"nobody waits: the step", 0, 0, 0, 601},
+		{"as published: the step", -1, 1, 0, 601},
+		{"all at once", 1, 1, 0, 1000},
+	} {
+		b, load := pooled(BreakwaterConfig{Recovery: c.recovery}, 1000, 600)
+		b.peak, load.Drained = 1000, c.drained
+		b.Update(1, Signal{Delay: c.delay}, load)
+		if math.Abs(b.pool-c.want) > 1e-9 {
+			t.Errorf("%s: %v, want %v", c.name, b.pool, c.want)
+		}
+	}
+}
+
+// The peak is what the pool grew to; a decrease takes a quarter of its share off the peak as well, and with the sessions it goes too.
+func TestPeak(t *testing.T) {
+	const target = DefaultTargetDelay
+	b, load := pooled(BreakwaterConfig{Workers: 4, Slots: 2}, 1000, 1000)
+	b.Update(1, Signal{}, load)
+	if b.peak != 1001 || b.pool != 1001 {
+		t.Errorf("grown: pool %v, peak %v", b.pool, b.peak)
+	}
+	b.Update(clock.Time(time.Second), Signal{Delay: 2 * target}, load)
+	if math.Abs(b.pool-1001*0.98) > 1e-9 || math.Abs(b.peak-1001*0.995) > 1e-9 {
+		t.Errorf("cut: pool %v, peak %v", b.pool, b.peak)
+	}
+	if b.Resize(100); b.peak != 200 {
+		t.Errorf("all slots of those who are left: peak %v", b.peak)
+	}
+	if b.Resize(0); b.peak != 4 || b.pool != 4 {
+		t.Errorf("nobody: pool %v, peak %v", b.pool, b.peak)
+	}
+}

@@ -20,6 +20,8 @@ type Load struct {
 	Issued uint64 // C_issued: the sum of the windows
 	// Active: since the last update a request arrived, was answered or is pending, or a session waits for a credit.
 	Active bool
+	// Drained is the number of sessions that wait for a credit, known demand or not.
+	Drained uint64
 	// Since the last update: requests that arrived at the door, and those of them and of earlier ones that were answered, rejections
 	// apart. A request that is cancelled or expires at the server counts as answered.
 	Arrivals, Answers, Rejections uint64

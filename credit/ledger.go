@@ -345,9 +345,9 @@ func (l *Ledger) UpdateDue(now clock.Time) bool { return l.control.UpdateDue(now
 // number of drained sessions may be woken up.
 func (l *Ledger) Update(now clock.Time, signal Signal) bool {
 	l.check()
-	drained := l.wanting.count + l.waiting.count
 	load := l.load
-	load.Issued, load.Active = l.issued, l.busy || l.pending > 0 || drained > 0
+	load.Issued, load.Drained = l.issued, l.wanting.count+l.waiting.count
+	load.Active = l.busy || l.pending > 0 || load.Drained > 0
 	if !l.control.Update(now, signal, load) {
 		return false
 	}
