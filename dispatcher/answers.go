@@ -84,6 +84,11 @@ func (d *Dispatcher) onOpened(c *session.Conn, m wire.Message) error {
 	c.Token, c.HasToken = r.Token, true
 	var lost *Call
 	d.eachSession(c, func(s *Session) {
+		if s.gate.Heard() {
+			// A server that has answered it asks for no token: this is another one, and knows neither its numbers nor its limit.
+			lost = d.loseCalls(lost, s)
+			return
+		}
 		s.out.Each(func(call *Call) {
 			if call.state == callSent && call.mayHaveRun(at.doubtful) {
 				s.out.End(call.slot)
@@ -254,11 +259,15 @@ func (d *Dispatcher) lost(at *dialed) {
 // loseSession ends what is outstanding and makes the session register anew. Also what was last refused for want of a credit has
 // an unknown outcome: another copy of it may have run before the server went.
 func (d *Dispatcher) loseSession(s *Session) {
-	var lost *Call
+	d.endAll(d.loseCalls(nil, s))
+	d.pump(s)
+}
+
+// loseCalls takes what is outstanding out of a session that starts anew, and adds it to a list for endAll.
+func (d *Dispatcher) loseCalls(lost *Call, s *Session) *Call {
 	s.out.Each(func(call *Call) { lost = d.endLater(lost, call, OutcomePeerLost) })
 	s.reset(d)
-	d.endAll(lost)
-	d.pump(s)
+	return lost
 }
 
 // endLater notes a call that has left its session and will be ended by endAll. What a Done does (cancel another call, submit

@@ -82,6 +82,9 @@ func (g *Gate) Limit() uint64 { return g.limit }
 // Seq is the sequence number of the limit that was last applied; every packet to the server carries it.
 func (g *Gate) Seq() uint32 { return g.seq }
 
+// Heard reports whether a limit was ever applied.
+func (g *Gate) Heard() bool { return g.applied != 0 }
+
 // Forgotten reports whether the lease of the limit ran out since it was applied.
 func (g *Gate) Forgotten() bool { return g.forgotten }
 
