@@ -114,6 +114,7 @@ type node struct {
 	outbox  []outPacket
 	service time.Duration
 	workers int
+	slots   int // of a session in the ledger; 0 = the default
 	busy    int
 	wakeAt  clock.Time
 	ran     map[uint64]int // requests that ran, by the caller's mark in the payload
@@ -182,7 +183,7 @@ func (n *node) serve(service, target time.Duration, control credit.Controller) {
 	}
 	n.service = service
 	n.d.Serve(ServeConfig{
-		Credit:      credit.NewLedger(credit.Config{Checked: !n.unchecked}, control),
+		Credit:      credit.NewLedger(credit.Config{Checked: !n.unchecked, Slots: n.slots}, control),
 		TargetDelay: target, DropThreshold: 2 * target, Parallel: n.workers, Workers: n.workers,
 	})
 	m := &Method{Name: "work", ID: wire.MethodOf("work"), Run: n.handle}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/credit"
+	"github.com/stillwater-rpc/stillwater/credit/baseline"
 	"github.com/stillwater-rpc/stillwater/hw/clock"
 	"github.com/stillwater-rpc/stillwater/internal/seedtest"
 	"github.com/stillwater-rpc/stillwater/wire/session"
@@ -17,8 +18,9 @@ type weather struct {
 	length                   time.Duration // of the load
 	deadline                 time.Duration // of each call; a tenth has none
 	trusted                  bool
-	restart                  bool // the server dies in the middle and comes back 2 ms later
-	partition                bool // and nothing gets through for 5 ms at a third of the time
+	restart                  bool   // the server dies in the middle and comes back 2 ms later
+	scheme                   string // of overload control; "" = the published law
+	partition                bool   // and nothing gets through for 5 ms at a third of the time
 }
 
 // soak is 100 sessions of four clients with one server, and the books that a checker apart from the code keeps of them.
@@ -31,15 +33,22 @@ type soak struct {
 	owner    []*node
 	calls    []*call
 	marks    uint64
+	control  baseline.Scheme // if the weather names one
 }
 
 const soakService = 10 * time.Microsecond
 
 func newSoak(t testing.TB, seed uint64, x weather) *soak {
 	k := &soak{weather: x, w: newNetwork(t, seed)}
+	if x.scheme != "" {
+		var err error
+		if k.control, err = baseline.Lookup(x.scheme, baseline.Params{Clients: 100, Seed: seed}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	k.boot()
 	for i := range 4 {
-		k.clients = append(k.clients, k.w.node(byte(10+i), Config{}))
+		k.clients = append(k.clients, k.w.node(byte(10+i), Config{ClientPolicy: k.control.NewPolicy}))
 	}
 	for i := range 100 {
 		n := k.clients[i%len(k.clients)]
@@ -57,7 +66,12 @@ func newSoak(t testing.TB, seed uint64, x weather) *soak {
 func (k *soak) boot() {
 	boot := uint32(len(k.servers) + 1)
 	n := k.w.node(1, Config{TrustedNetwork: k.trusted, Epoch: boot, TokenKey: [32]byte{byte(boot)}})
-	n.serve(soakService, 80*time.Microsecond, nil)
+	if k.scheme == "" {
+		n.serve(soakService, 80*time.Microsecond, nil)
+	} else {
+		n.slots = k.control.Slots
+		n.serve(soakService, k.control.TargetDelay, k.control.NewController())
+	}
 	k.servers = append(k.servers, n)
 }
 
@@ -155,7 +169,7 @@ func (k *soak) check(t *testing.T) {
 			if ran[m] != 1 || mark(c.Reply) != m {
 				t.Errorf("call %d is ok, ran %d times, was answered %d", m, ran[m], mark(c.Reply))
 			}
-		case OutcomeRejected, OutcomeExpired, OutcomeQueueFull:
+		case OutcomeRejected, OutcomeExpired, OutcomeQueueFull, OutcomeThrottled:
 			if ran[m] != 0 {
 				t.Errorf("call %d is %v, and ran", m, c.Outcome)
 			}

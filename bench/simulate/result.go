@@ -1,0 +1,193 @@
+package simulate
+
+import (
+	"math"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/stillwater-rpc/stillwater/dispatcher"
+	"github.com/stillwater-rpc/stillwater/runtime/sim"
+)
+
+// Result is what came of a scenario in its measured time. Latencies are in nanoseconds from when the call was made, the wait at the client
+// included, and zero where there is nothing to measure.
+type Result struct {
+	Scenario Scenario `json:"scenario"` // with the defaults put in
+
+	CapacityPerS   float64 `json:"capacity_per_s"` // of the server, with nothing refused
+	OfferedPerS    float64 `json:"offered_per_s"`  // calls that were made
+	GoodputPerS    float64 `json:"goodput_per_s"`  // answered within the SLO
+	ThroughputPerS float64 `json:"throughput_per_s"`
+
+	LatencyP50 float64 `json:"latency_ns_p50"` // of answers
+	LatencyP99 float64 `json:"latency_ns_p99"`
+	RejectP50  float64 `json:"reject_ns_p50"` // until a caller learns that the server refused its call
+	RejectP99  float64 `json:"reject_ns_p99"`
+
+	Outcomes map[string]uint64 `json:"outcomes"` // of calls
+
+	DropRatio       float64 `json:"drop_ratio"`        // refused by the server, of the requests that reached it with a credit
+	DropRatioClient float64 `json:"drop_ratio_client"` // ended at the client without being sent, of the calls
+	ReceivedPerS    float64 `json:"received_per_s"`    // packets, by the server
+	SentPerS        float64 `json:"sent_per_s"`
+	CreditPerS      float64 `json:"credit_messages_per_s"` // explicit credit updates and probes
+	DelayMean       float64 `json:"delay_ns_mean"`         // the server's signal, at each update of the pool
+
+	Windows []WindowResult `json:"windows,omitempty"`
+
+	Calls      uint64   `json:"calls"`      // in all, warm-up included
+	Violations []string `json:"violations"` // of what must never happen
+}
+
+// WindowResult is a slice of the measured time: of what ended in it.
+type WindowResult struct {
+	End         Duration `json:"end"` // after the warm-up
+	GoodputPerS float64  `json:"goodput_per_s"`
+	LatencyP99  float64  `json:"latency_ns_p99"` // zero without any answer
+	RejectMean  float64  `json:"reject_ns_mean"` // zero without any refusal
+}
+
+// What a histogram holds: up to a minute, with three digits.
+const (
+	longest = time.Minute
+	digits  = 3
+)
+
+// recorder counts what ends in the measured time. Rates are of what ends in it: throughput is what comes out.
+type recorder struct {
+	play             *play
+	started          bool
+	before           dispatcher.Snapshot
+	outcomes         [32]uint64
+	calls, good      uint64
+	latency, refused *hdrhistogram.Histogram
+	windows          []window
+}
+
+// window is one slice of time.
+type window struct {
+	good          uint64
+	latency       *hdrhistogram.Histogram
+	rejects       uint64
+	rejectLatency time.Duration
+}
+
+func newRecorder(p *play) *recorder {
+	r := &recorder{play: p, latency: newHistogram(), refused: newHistogram()}
+	if p.Window > 0 {
+		r.windows = make([]window, (p.Measure+p.Window-1)/p.Window)
+		for i := range r.windows {
+			r.windows[i].latency = newHistogram()
+		}
+	}
+	return r
+}
+
+func newHistogram() *hdrhistogram.Histogram { return hdrhistogram.New(1, int64(longest), digits) }
+
+func record(h *hdrhistogram.Histogram, d time.Duration) {
+	_ = h.RecordValue(int64(min(max(d, 0), longest))) // within its bounds by construction
+}
+
+// begin is the end of the warm-up.
+func (r *recorder) begin() {
+	r.started = true
+	r.before = r.play.machine.Dispatcher().Snapshot()
+}
+
+func (r *recorder) observe(o *sim.Observation) {
+	if !r.started {
+		return
+	}
+	r.calls++
+	r.outcomes[o.Call.Outcome]++
+	w := r.window(r.play.world.Elapsed() - time.Duration(r.play.Warmup))
+	switch o.Call.Outcome {
+	case dispatcher.OutcomeOK:
+		good := o.Latency <= time.Duration(r.play.SLO)
+		record(r.latency, o.Latency)
+		if good {
+			r.good++
+		}
+		if w != nil {
+			record(w.latency, o.Latency)
+			if good {
+				w.good++
+			}
+		}
+	case dispatcher.OutcomeRejected:
+		record(r.refused, o.Latency)
+		if w != nil {
+			w.rejects++
+			w.rejectLatency += o.Latency
+		}
+	}
+}
+
+// window is that of an instant of the measured time; nil when none are kept.
+func (r *recorder) window(at time.Duration) *window {
+	if len(r.windows) == 0 {
+		return nil
+	}
+	return &r.windows[min(int(at/time.Duration(r.play.Window)), len(r.windows)-1)]
+}
+
+func (r *recorder) result(p *play) *Result {
+	span := time.Duration(p.Measure).Seconds()
+	now := p.machine.Dispatcher().Snapshot()
+	checks := p.world.Checks()
+	out := &Result{
+		Scenario: p.Scenario, CapacityPerS: p.Capacity(),
+		GoodputPerS: float64(r.good) / span, ThroughputPerS: float64(r.latency.TotalCount()) / span, OfferedPerS: float64(r.calls) / span,
+		LatencyP50: quantile(r.latency, 50), LatencyP99: quantile(r.latency, 99), RejectP50: quantile(r.refused, 50), RejectP99: quantile(r.refused, 99),
+		Outcomes:     make(map[string]uint64),
+		ReceivedPerS: float64(now.PacketsReceived-r.before.PacketsReceived) / span, SentPerS: float64(now.PacketsSent-r.before.PacketsSent) / span,
+		CreditPerS: float64(now.CreditUpdates-r.before.CreditUpdates+now.Probes-r.before.Probes) / span,
+		DropRatio:  ratio(now.RejectedAll()-r.before.RejectedAll(), now.Offered-r.before.Offered),
+		Calls:      checks.Calls, Violations: checks.Violations(),
+	}
+	if n := now.Updates - r.before.Updates; n > 0 {
+		out.DelayMean = float64(now.DelaySum-r.before.DelaySum) / float64(n)
+	}
+	var unsent uint64
+	for o, n := range r.outcomes {
+		if n == 0 {
+			continue
+		}
+		outcome := dispatcher.Outcome(o)
+		out.Outcomes[outcome.String()] = n
+		switch outcome {
+		case dispatcher.OutcomeExpired, dispatcher.OutcomeQueueFull, dispatcher.OutcomeThrottled:
+			unsent += n
+		}
+	}
+	out.DropRatioClient = ratio(unsent, r.calls)
+	for i, w := range r.windows {
+		out.Windows = append(out.Windows, w.result(min(Duration(i+1)*p.Window, p.Measure), time.Duration(p.Window).Seconds()))
+	}
+	return out
+}
+
+func (w *window) result(end Duration, span float64) WindowResult {
+	out := WindowResult{End: end, GoodputPerS: float64(w.good) / span, LatencyP99: quantile(w.latency, 99)}
+	if w.rejects > 0 {
+		out.RejectMean = float64(w.rejectLatency) / float64(w.rejects)
+	}
+	return out
+}
+
+// quantile is zero for an empty histogram.
+func quantile(h *hdrhistogram.Histogram, percent float64) float64 {
+	if h.TotalCount() == 0 {
+		return 0
+	}
+	return float64(h.ValueAtQuantile(percent))
+}
+
+func ratio(part, of uint64) float64 {
+	if of == 0 {
+		return 0
+	}
+	return math.Min(float64(part)/float64(of), 1)
+}

@@ -1,0 +1,142 @@
+package simulate
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/stillwater-rpc/stillwater/credit"
+	"github.com/stillwater-rpc/stillwater/credit/baseline"
+	"github.com/stillwater-rpc/stillwater/dispatcher"
+	"github.com/stillwater-rpc/stillwater/runtime/sim"
+)
+
+// sliceOfTime is how long a world goes on before somebody looks whether it is still wanted.
+const sliceOfTime = time.Millisecond
+
+// Run plays a scenario. It returns ctx's error soon after ctx ends. Several may run at the same time.
+func Run(ctx context.Context, s Scenario) (*Result, error) {
+	if err := s.Validate(); err != nil {
+		return nil, err
+	}
+	s = s.withDefaults()
+	p, err := prepare(s)
+	if err != nil {
+		return nil, err
+	}
+	end := time.Duration(s.Warmup + s.Measure)
+	for at := time.Duration(0); at < end; {
+		at = min(at+sliceOfTime, end)
+		p.world.Run(at)
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+	return p.recorder.result(p), p.world.Audit()
+}
+
+// play is a scenario on the stage.
+type play struct {
+	Scenario
+	world    *sim.World
+	machine  *sim.Machine
+	source   *sim.Source
+	recorder *recorder
+}
+
+func prepare(s Scenario) (*play, error) {
+	n := s.Network
+	p := &play{Scenario: s, world: sim.NewWorld(s.Seed, sim.Network{
+		OneWay: time.Duration(n.RTT / 2), Jitter: time.Duration(n.Jitter),
+		Loss: n.Loss, Duplicate: n.Duplicate, Reorder: n.Reorder, Corrupt: n.Corrupt,
+	})}
+	scheme, err := s.scheme()
+	if err != nil {
+		return nil, err
+	}
+	server := dispatcher.Config{TrustedNetwork: true, SlotsMax: scheme.Slots, SessionsMax: sessionsFor * s.Clients}
+	if p.machine, err = p.world.AddMachine(server, s.Server.machine(scheme, server.SessionsMax)); err != nil {
+		return nil, err
+	}
+	p.recorder = newRecorder(p)
+	budget := time.Duration(s.Budget)
+	if budget == 0 && scheme.Deadlines {
+		budget = time.Duration(s.SLO)
+	}
+	p.source = p.world.NewSource(p.machine, sim.SourceConfig{Service: s.Service, Deadline: max(budget, 0), Observe: p.recorder.observe})
+	client := dispatcher.Config{SlotsMax: scheme.Slots, SessionsMax: s.Clients + 1, ClientPolicy: scheme.NewPolicy}
+	for host := range s.Hosts {
+		count := s.Clients*(host+1)/s.Hosts - s.Clients*host/s.Hosts
+		if err := p.source.AddClients(p.world.AddHost(client), count); err != nil {
+			return nil, err
+		}
+	}
+	p.direct()
+	return p, nil
+}
+
+// sessionsFor is the room for sessions, for each client: one connection may have half of all, and there may be one host.
+const sessionsFor = 2
+
+// machine is the server for the simulator.
+func (s Server) machine(scheme baseline.Scheme, sessions int) sim.MachineConfig {
+	m := sim.MachineConfig{
+		CPUs: s.CPUs, Poller: s.Poller, Ring: s.Ring,
+		Costs: sim.Costs{
+			Receive: time.Duration(s.Costs.Receive), Send: time.Duration(s.Costs.Send),
+			Reject: time.Duration(s.Costs.Reject), Credit: time.Duration(s.Costs.Credit),
+		},
+		Serve: dispatcher.ServeConfig{Workers: s.InService, TargetDelay: scheme.TargetDelay, DropThreshold: scheme.DropThreshold},
+		Ledger: func() *credit.Ledger {
+			return credit.NewLedger(credit.Config{Slots: scheme.Slots, MaxSessions: sessions}, scheme.NewController())
+		},
+	}
+	if s.Wait != nil {
+		m.Locks, m.Devices, m.Plan = 1, []int{s.Wait.Depth}, s.Wait.plan
+	}
+	return m
+}
+
+// direct foresees the demand, and the beginning of what is measured.
+func (p *play) direct() {
+	warmup := time.Duration(p.Warmup)
+	for i, step := range p.Demand {
+		at := warmup + time.Duration(step.At)
+		if i == 0 {
+			at = 0
+		}
+		p.world.At(at, func() { _ = p.source.SetRate(step.PerS) }) // there are clients: Validate has seen to it
+	}
+	p.world.At(warmup, p.recorder.begin)
+}
+
+// Capacity is what the server could serve, in requests per second, with nothing refused and nothing else to do.
+func (s Scenario) Capacity() float64 {
+	s = s.withDefaults()
+	costs := time.Duration(s.Server.Costs.Receive + s.Server.Costs.Send)
+	if s.Server.Poller {
+		return min(float64(s.Server.CPUs)/s.Service.Mean.Seconds(), 1/costs.Seconds())
+	}
+	capacity := float64(s.Server.CPUs) / (s.Service.Mean + costs).Seconds()
+	if w := s.Server.Wait; w != nil {
+		lanes := float64(w.Depth)
+		if w.Lock {
+			lanes = 1
+		}
+		capacity = math.Min(capacity, lanes/(w.Share*time.Duration(w.For).Seconds()))
+	}
+	return capacity
+}
+
+// plan has part of the handlers wait. Which ones depends on the call and not on the order in which they are run, so that every scheme meets the same.
+func (w *Wait) plan(k sim.Work, steps []sim.Step) []sim.Step {
+	steps = append(steps, sim.Step{For: k.Service})
+	const golden = 0x9e3779b97f4a7c15 // spreads consecutive numbers evenly (Knuth, volume 3, section 6.4)
+	if float64(k.ID*golden>>11)/(1<<53) >= w.Share {
+		return steps
+	}
+	if w.Lock {
+		return append(steps, sim.Step{Kind: sim.StepLock}, sim.Step{For: time.Duration(w.For)}, sim.Step{Kind: sim.StepUnlock})
+	}
+	return append(steps, sim.Step{Kind: sim.StepDevice, For: time.Duration(w.For)})
+}
