@@ -63,13 +63,18 @@ func (h hline) Plot(c draw.Canvas, p *plot.Plot) {
 // addHLines draws the horizontal references and returns their legend.
 func (c LineChart) addHLines(p *plot.Plot) []legendItem {
 	var items []legendItem
+	var style draw.LineStyle
 	for i, h := range c.HLines {
+		if i == 0 || h.Label != "" {
+			style = draw.LineStyle{Color: inkRole.color(), Width: referenceLine, Dashes: hlineDashes[i%len(hlineDashes)]}
+		}
 		if !finite(h.Y) || c.LogY && h.Y <= 0 {
 			continue
 		}
-		style := draw.LineStyle{Color: inkRole.color(), Width: referenceLine, Dashes: hlineDashes[i%len(hlineDashes)]}
 		p.Add(hline{h.Y, style})
-		items = append(items, legendItem{text: h.Label, draw: lineThumb(style)})
+		if h.Label != "" {
+			items = append(items, legendItem{text: h.Label, draw: lineThumb(style)})
+		}
 	}
 	return items
 }
@@ -88,10 +93,10 @@ func addCurves(p *plot.Plot, curves []curve) error {
 		p.Add(fixedRange{line})
 	}
 	for _, k := range curves {
-		if !k.marked || len(k.points) == 0 {
+		if !k.marked || len(k.marks) == 0 {
 			continue
 		}
-		dots, err := plotter.NewScatter(k.points)
+		dots, err := plotter.NewScatter(k.marks)
 		if err != nil {
 			return err
 		}
@@ -99,6 +104,15 @@ func addCurves(p *plot.Plot, curves []curve) error {
 		p.Add(fixedRange{dots})
 	}
 	return nil
+}
+
+// diamondGlyph is a square on its corner; gonum has none.
+type diamondGlyph struct{}
+
+// DrawGlyph satisfies draw.GlyphDrawer.
+func (diamondGlyph) DrawGlyph(c *draw.Canvas, style draw.GlyphStyle, at vg.Point) {
+	r := style.Radius * 1.2 // as much ink as the others
+	c.FillPolygon(style.Color, []vg.Point{{X: at.X - r, Y: at.Y}, {X: at.X, Y: at.Y + r}, {X: at.X + r, Y: at.Y}, {X: at.X, Y: at.Y - r}})
 }
 
 // fixedRange hides that a plotter knows its range, since the chart has set the axes already.
@@ -132,7 +146,9 @@ func legendItems(curves []curve) []legendItem {
 	items := make([]legendItem, 0, len(curves))
 	for _, k := range curves {
 		items = append(items, legendItem{text: k.name, draw: func(c draw.Canvas, from vg.Point) {
-			lineThumb(k.line)(c, from)
+			if k.lined {
+				lineThumb(k.line)(c, from)
+			}
 			if k.marked {
 				c.DrawGlyphNoClip(k.glyph, vg.Point{X: from.X + thumbWidth/2, Y: from.Y})
 			}

@@ -31,6 +31,7 @@ type DataTable struct {
 	Title   string
 	Columns []string // with units
 	Rows    [][]string
+	Folded  bool // shows its title alone until it is opened; for what few will read
 }
 
 // WriteHTML writes the page.
@@ -110,6 +111,7 @@ figcaption p{font-size:13.5px;color:var(--muted);margin:0 0 10px}
 svg{display:block;width:100%;height:auto;font-family:"Liberation Sans",Arial,Helvetica,sans-serif}
 .scroll{overflow-x:auto;margin:12px 0 20px}
 table{border-collapse:collapse;font-size:13.5px;font-variant-numeric:tabular-nums}
+summary{font-size:14px;font-weight:bold;cursor:pointer;margin:10px 0}
 caption{text-align:left;font-weight:bold;padding:0 0 6px}
 th,td{padding:5px 12px;text-align:right;white-space:nowrap;border-bottom:1px solid var(--grid)}
 th:first-child,td:first-child{text-align:left;padding-left:0}
@@ -141,14 +143,16 @@ var pageTemplate = template.Must(template.New("page").Parse(`<!DOCTYPE html>
 {{.SVG}}
 </figure>
 {{end}}</div>
-{{end}}{{range .Tables}}<div class="scroll"><table>
-{{with .Title}}<caption>{{.}}</caption>
+{{end}}{{range .Tables}}{{if .Folded}}<details><summary>{{.Title}}</summary>
+{{end}}<div class="scroll"><table>
+{{if and .Title (not .Folded)}}<caption>{{.Title}}</caption>
 {{end}}<thead><tr>{{range .Columns}}<th scope="col">{{.}}</th>{{end}}</tr></thead>
 <tbody>
 {{range .Rows}}<tr>{{range .}}<td>{{.}}</td>{{end}}</tr>
 {{end}}</tbody>
 </table></div>
-{{end}}</section>
+{{if .Folded}}</details>
+{{end}}{{end}}</section>
 {{end}}<section>
 <h2>How this was measured</h2>
 <dl>

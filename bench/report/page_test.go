@@ -220,3 +220,47 @@ func TestTicks(t *testing.T) {
 		}
 	}
 }
+
+// TestMarkersApart draws a curve whose markers are somebody else's points, and one of markers alone.
+func TestMarkersApart(t *testing.T) {
+	c := LineChart{Title: "apart", XNames: []string{"alpha", "beta", "gamma"}, Series: []Series{
+		{Name: "ours", Points: []Point{{0, 1}, {1, 2}, {2, 3}}, Markers: []Point{{1, 9}}},
+		{Name: "alone", Color: 9, Markers: []Point{{0, 4}, {2, 4}}},
+	}}
+	var b bytes.Buffer
+	if err := c.WriteSVG(&b); err != nil {
+		t.Fatal(err)
+	}
+	checkXML(t, b.String())
+	for _, name := range c.XNames {
+		if !strings.Contains(b.String(), ">"+name+"<") {
+			t.Errorf("%q does not stand on the axis", name)
+		}
+	}
+	// One of the curve and one in its legend; two alone and one in the legend.
+	for colour, want := range map[string]int{seriesRoles[0].light: 2, seriesRoles[8].light: 3} {
+		if got := strings.Count(b.String(), "fill:"+colour); got != want {
+			t.Errorf("%d markers of %s, want %d", got, colour, want)
+		}
+	}
+	if strings.Contains(b.String(), "stroke:"+seriesRoles[8].light) {
+		t.Error("markers that stand alone have a line")
+	}
+}
+
+func TestFoldedTable(t *testing.T) {
+	var b bytes.Buffer
+	p := Page{Sections: []Section{{Tables: []DataTable{{Title: "rarely read", Folded: true, Columns: []string{"a"}}, {Title: "always", Columns: []string{"b"}}}}}}
+	if err := p.WriteHTML(&b); err != nil {
+		t.Fatal(err)
+	}
+	checkXML(t, b.String())
+	for _, want := range []string{"<summary>rarely read</summary>", "<caption>always</caption>"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %s", want)
+		}
+	}
+	if strings.Contains(b.String(), "<caption>rarely") {
+		t.Error("a folded table has its title twice")
+	}
+}
