@@ -3,6 +3,7 @@ package paper
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -26,10 +27,6 @@ func (r *Report) charts(f figure, all []Comparison) (charts []report.LineChart) 
 	}
 	return charts
 }
-
-// dropsShown is how much above the highest published drops a chart of drops ends. Schemes that refuse most at the server would else flatten
-// all others.
-const dropsShown = 2.5
 
 // chart draws one plot.
 func (r *Report) chart(f figure, g group) report.LineChart {
@@ -56,19 +53,46 @@ func (r *Report) chart(f figure, g group) report.LineChart {
 			s.Points = append(s.Points, report.Point{X: x, Y: v.Ours})
 			if v.Row != nil {
 				s.Markers = append(s.Markers, report.Point{X: x, Y: v.Published})
-				c.YMax = max(c.YMax, v.Published*dropsShown)
 			}
 		}
 		slices.SortFunc(s.Points, func(a, b report.Point) int { return cmp.Compare(a.X, b.X) })
 		c.Series = append(c.Series, s)
 	}
-	if g.metric != DropRatio {
-		c.YMax = 0
-	} else if c.YMax > 0 {
-		c.Caption += " What drops far more than was published leaves the picture at the top."
-	}
 	c.HLines = r.references(g)
+	return focus(c, g)
+}
+
+// Where a plot ends, in published values: schemes that refuse most at the server, or that collapse, would else flatten all others. Load
+// curves are not cut below, since their left end is there.
+const (
+	dropsShown = 2.5 // times the highest
+	rateShown  = 0.9 // of the lowest
+)
+
+// focus cuts a plot off where nothing published is near.
+func focus(c report.LineChart, g group) report.LineChart {
+	var values []float64
+	for _, v := range g.cells {
+		if v.Row != nil {
+			values = append(values, v.Published)
+		}
+	}
+	switch {
+	case len(values) == 0:
+	case g.metric == DropRatio && highest(values) > 0:
+		c.YMax = roundUp(dropsShown * highest(values))
+		c.Caption += " What drops far more than was published leaves the picture at the top."
+	case g.metric.isRate() && len(c.XNames) > 0 && lowest(values) > highest(values)/2:
+		c.YMin = -roundUp(-rateShown * lowest(values))
+		c.Caption += " What is far lower than was published leaves the picture at the bottom."
+	}
 	return c
+}
+
+// roundUp rounds to a multiple of half the power of ten below v, so that the axis ends at a label or near one.
+func roundUp(v float64) float64 {
+	step := math.Pow(10, math.Floor(math.Log10(math.Abs(v)))) / 2
+	return math.Ceil(v/step) * step
 }
 
 // references are the capacity or the SLO, where it is one for the whole plot.

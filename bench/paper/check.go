@@ -18,6 +18,9 @@ const (
 	CollapseCheck CheckKind = "collapse" // of the control arms: without it the harness is wrong
 )
 
+// checkKinds lists them in the order in which they are shown.
+var checkKinds = []CheckKind{OrderCheck, BestCheck, RecoveryCheck, CollapseCheck}
+
 // Check is a statement about several points that holds or does not.
 type Check struct {
 	Kind CheckKind
@@ -161,7 +164,7 @@ func checkCollapse(all []Comparison, plan *Plan) (checks []Check) {
 	}
 	if last != nil {
 		slo := float64(plan.Points[last.Point].SLO)
-		checks = append(checks, Check{CollapseCheck, last.Ours >= unboundedTail*slo, fmt.Sprintf("%s %s at %s, p99 of %s: %s, %.0f SLOs (at least %d)",
+		checks = append(checks, Check{CollapseCheck, last.Ours >= unboundedTail*slo, fmt.Sprintf("%s %s at %s, p99 of %s: %s, %.1f SLOs (at least %d)",
 			last.Figure, last.drawnPanel(), last.xLabel(), last.Scheme, last.Metric.text(last.Ours), last.Ours/slo, unboundedTail)})
 	}
 	return checks

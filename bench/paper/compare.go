@@ -3,6 +3,7 @@ package paper
 import (
 	"math"
 	"slices"
+	"strings"
 )
 
 // Comparison is a cell with its value from the run.
@@ -108,7 +109,7 @@ func summarize(all []Comparison) []Summary {
 			s.Compared++
 			sizes = append(sizes, math.Abs(c.Residual))
 			if !(math.Abs(c.Residual) <= math.Abs(s.Largest)) { // also the first, beside NaN
-				s.Largest, s.At = c.Residual, c.Panel+" "+c.xLabel()
+				s.Largest, s.At = c.Residual, strings.TrimPrefix(c.Panel+" "+c.xLabel(), "- ")
 			}
 		}
 		s.Median = median(sizes)

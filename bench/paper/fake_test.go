@@ -20,10 +20,7 @@ type fake struct {
 // newFake learns the published values of all figures.
 func newFake(t testing.TB, size Size) *fake {
 	t.Helper()
-	plan, err := NewPlan(nil, nil, size)
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := plan(t, nil, nil, size)
 	f := &fake{known: map[string]Result{}}
 	for _, c := range plan.Cells {
 		if c.Point < 0 {

@@ -43,10 +43,19 @@ func (r *Report) overview() []report.Section {
 		Title: "What it comes to",
 		Text: fmt.Sprintf("The published Breakwater is held against %s, whose law produced the figures. It alone is judged point by point; the others are judged by "+
 			"their order, their recovery and their collapse.", BreakwaterArtifact),
-		Tables: []report.DataTable{dataTable("How far ours is from the published figures", summaryColumns)},
 	}
+	judged, every := dataTable("Points that are judged", summaryColumns), dataTable("All metrics and schemes", summaryColumns)
 	for _, line := range r.Summaries {
-		s.Tables[0].Rows = append(s.Tables[0].Rows, line.cells())
+		every.Rows = append(every.Rows, line.cells())
+		if line.Judged > 0 {
+			judged.Rows = append(judged.Rows, line.cells())
+		}
+	}
+	every.Folded = len(judged.Rows) > 0
+	for _, t := range []report.DataTable{judged, every} {
+		if len(t.Rows) > 0 {
+			s.Tables = append(s.Tables, t)
+		}
 	}
 	if len(r.Recoveries) > 0 {
 		t := dataTable("F7: recovery from the spike, and the lowest window after it", recoveryColumns)
@@ -55,28 +64,40 @@ func (r *Report) overview() []report.Section {
 		}
 		s.Tables = append(s.Tables, t)
 	}
-	for _, kind := range []CheckKind{OrderCheck, BestCheck, RecoveryCheck, CollapseCheck} {
-		t := report.DataTable{Columns: []string{"check", "met"}, Folded: true}
-		met := 0
-		for _, c := range r.Checks {
-			if c.Kind != kind {
-				continue
-			}
-			word := "no"
-			if c.Met {
-				word = "yes"
-				met++
-			}
-			t.Rows = append(t.Rows, []string{c.Text, word})
-		}
-		if len(t.Rows) > 0 {
-			t.Title = fmt.Sprintf("Checks of %s: %d of %d met", kind, met, len(t.Rows))
-			t.Folded = met == len(t.Rows)
-			s.Tables = append(s.Tables, t)
-		}
-	}
+	s.Tables = append(s.Tables, checkTables(r.Checks)...)
 	return []report.Section{s}
 }
+
+// checkTables are one table per kind of check, with what is not met in the open and the rest folded.
+func checkTables(all []Check) (tables []report.DataTable) {
+	for _, kind := range checkKinds {
+		met := report.DataTable{Columns: []string{"check"}, Folded: true}
+		missed := report.DataTable{Columns: []string{"check"}}
+		for _, c := range all {
+			switch {
+			case c.Kind != kind:
+			case c.Met:
+				met.Rows = append(met.Rows, []string{c.Text})
+			default:
+				missed.Rows = append(missed.Rows, []string{c.Text})
+			}
+		}
+		count := len(met.Rows) + len(missed.Rows)
+		met.Title = fmt.Sprintf("Checks of %s: %d of %d met", kind, len(met.Rows), count)
+		missed.Title = fmt.Sprintf("Checks of %s: not met", kind)
+		missed.Folded = len(missed.Rows) > missedShown
+		if count > 0 {
+			tables = append(tables, met)
+		}
+		if len(missed.Rows) > 0 {
+			tables = append(tables, missed)
+		}
+	}
+	return tables
+}
+
+// missedShown is how many unmet checks of a kind are shown in the open: more would hide the charts.
+const missedShown = 15
 
 // section is one figure.
 func (r *Report) section(f figure, all []Comparison) report.Section {
@@ -108,10 +129,13 @@ func (r *Report) section(f figure, all []Comparison) report.Section {
 	return s
 }
 
-// dataTable takes its columns from those of a text table.
+// dataTable takes its columns from those of a text table. The text columns of all of them stand first.
 func dataTable(title string, columns []report.Column) report.DataTable {
 	t := report.DataTable{Title: title}
-	for _, c := range columns {
+	for i, c := range columns {
+		if c.Left && i == t.Text {
+			t.Text++
+		}
 		name := c.Title
 		switch {
 		case c.Unit == "":

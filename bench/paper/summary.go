@@ -9,8 +9,8 @@ import (
 // summaryColumns are the columns of Summary.cells.
 var summaryColumns = []report.Column{
 	{Title: "figure", Width: 6, Left: true}, {Title: "metric", Width: 14, Left: true}, {Title: "curve", Width: 32, Left: true},
-	{Title: "points", Width: 6}, {Title: "median off", Unit: "%", Width: 10}, {Title: "most off", Unit: "%", Width: 9},
-	{Title: "at", Width: 22, Left: true}, {Title: "judged", Width: 6}, {Title: "within", Width: 6},
+	{Title: "most off at", Width: 22, Left: true}, {Title: "points", Width: 6}, {Title: "median off", Unit: "%", Width: 10},
+	{Title: "most off", Unit: "%", Width: 9}, {Title: "judged", Width: 6}, {Title: "within", Width: 6},
 }
 
 // cells are the cells of a summary's line.
@@ -23,7 +23,7 @@ func (s Summary) cells() []string {
 	if middle[0] == '+' {
 		middle = middle[1:] // of sizes
 	}
-	return []string{s.Figure, s.Metric.String(), s.Curve, fmt.Sprint(s.Compared), middle, percent(s.Largest), s.At, judged, within}
+	return []string{s.Figure, s.Metric.String(), s.Curve, s.At, fmt.Sprint(s.Compared), middle, percent(s.Largest), judged, within}
 }
 
 // recoveryColumns are the columns of RecoveryPair.cells.
@@ -90,7 +90,7 @@ func (s *show) checks(all []Check) error {
 
 // checkLines says of each kind of check how many are met, and names those that are not.
 func checkLines(all []Check) (lines []string) {
-	for _, kind := range []CheckKind{OrderCheck, BestCheck, RecoveryCheck, CollapseCheck} {
+	for _, kind := range checkKinds {
 		met, count := 0, 0
 		var missed []string
 		for _, c := range all {

@@ -116,7 +116,7 @@ var shortNames = strings.NewReplacer(string(BreakwaterArtifact), "bw-artifact", 
 func (s *show) sideBySide(f figure, all []Comparison) error {
 	for _, g := range plots(f, all) {
 		names := g.curves()
-		columns := []report.Column{{Title: "at", Width: 12, Left: true}}
+		columns := []report.Column{{Title: "at", Width: 13, Left: true}}
 		for _, name := range names {
 			if g.scheme != "" {
 				name = cmp.Or(strings.TrimPrefix(name, string(g.scheme)+" "), name)
@@ -147,7 +147,7 @@ func (s *show) sideBySide(f figure, all []Comparison) error {
 
 // rowColumns are the columns of Comparison.cells.
 var rowColumns = []report.Column{
-	{Title: "#", Width: 4}, {Title: "panel", Width: 13, Left: true}, {Title: "at", Width: 13, Left: true}, {Title: "curve", Width: 31, Left: true},
+	{Title: "#", Width: 4, Left: true}, {Title: "panel", Width: 13, Left: true}, {Title: "at", Width: 13, Left: true}, {Title: "curve", Width: 31, Left: true},
 	{Title: "metric", Width: 14, Left: true}, {Title: "published", Width: 10}, {Title: "± read", Width: 8}, {Title: "ours", Width: 10},
 	{Title: "unit", Width: 4, Left: true}, {Title: "off", Unit: "%", Width: 8}, {Title: "allowed", Unit: "%", Width: 7}, {Title: "", Width: 7, Left: true},
 }

@@ -74,7 +74,7 @@ func (c Cell) xLabel() string {
 	case published.TimeS:
 		return strconv.FormatFloat(c.X, 'f', 2, 64) + " s"
 	case published.ThroughputKrps:
-		return c.Panel
+		return "tuned"
 	}
 	return c.XText
 }

@@ -75,18 +75,13 @@ const (
 	labelGap      = vg.Length(5)  // between the legend and the Y label
 	rightMargin   = vg.Length(10) // half of the last tick label
 	manyPoints    = 40            // a curve with more has no markers
+	noisyPoints   = 200           // a curve with more is drawn finer
 	seriesStroke  = vg.Length(1.8)
 	referenceLine = vg.Length(1.1)
 )
 
 // dashes of the curves that are dashed.
 var dashes = []vg.Length{5, 3}
-
-// markers differ by colour, so that a curve is recognized in print as well.
-var markers = []draw.GlyphDrawer{
-	draw.CircleGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{}, draw.CrossGlyph{}, draw.RingGlyph{}, draw.SquareGlyph{},
-	draw.TriangleGlyph{}, draw.PlusGlyph{}, diamondGlyph{},
-}
 
 // curve is a series ready to be drawn.
 type curve struct {
@@ -173,6 +168,9 @@ func (c LineChart) curves() []curve {
 			k.line = draw.LineStyle{Color: colour, Width: seriesStroke}
 			k.glyph = draw.GlyphStyle{Color: colour, Radius: 2.6, Shape: markers[index]}
 			k.marked = len(s.Points) <= manyPoints
+			if len(s.Points) > noisyPoints {
+				k.line.Width = seriesStroke * 0.55
+			}
 			if s.Dashed {
 				k.line.Dashes = dashes
 				k.line.Width = seriesStroke * 0.75
@@ -275,7 +273,7 @@ func (c LineChart) extent(curves []curve) (xlo, xhi, ylo, yhi float64) {
 	if c.YMin != 0 && (!c.LogY || c.YMin > 0) {
 		ylo = c.YMin
 	}
-	if c.YMax > ylo {
+	if c.YMax != 0 && c.YMax > ylo {
 		yhi = c.YMax
 	}
 	return xlo, xhi, ylo, yhi

@@ -1,6 +1,8 @@
 package report
 
 import (
+	"slices"
+
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
@@ -79,9 +81,9 @@ func (c LineChart) addHLines(p *plot.Plot) []legendItem {
 	return items
 }
 
-// addCurves draws the curves, and their markers above all curves.
+// addCurves draws the curves, the first above all others, and the markers above all curves.
 func addCurves(p *plot.Plot, curves []curve) error {
-	for _, k := range curves {
+	for _, k := range slices.Backward(curves) {
 		if len(k.points) == 0 {
 			continue
 		}
@@ -92,7 +94,7 @@ func addCurves(p *plot.Plot, curves []curve) error {
 		line.LineStyle = k.line
 		p.Add(fixedRange{line})
 	}
-	for _, k := range curves {
+	for _, k := range slices.Backward(curves) {
 		if !k.marked || len(k.marks) == 0 {
 			continue
 		}
@@ -104,15 +106,6 @@ func addCurves(p *plot.Plot, curves []curve) error {
 		p.Add(fixedRange{dots})
 	}
 	return nil
-}
-
-// diamondGlyph is a square on its corner; gonum has none.
-type diamondGlyph struct{}
-
-// DrawGlyph satisfies draw.GlyphDrawer.
-func (diamondGlyph) DrawGlyph(c *draw.Canvas, style draw.GlyphStyle, at vg.Point) {
-	r := style.Radius * 1.2 // as much ink as the others
-	c.FillPolygon(style.Color, []vg.Point{{X: at.X - r, Y: at.Y}, {X: at.X, Y: at.Y + r}, {X: at.X + r, Y: at.Y}, {X: at.X, Y: at.Y - r}})
 }
 
 // fixedRange hides that a plotter knows its range, since the chart has set the axes already.
