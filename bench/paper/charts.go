@@ -37,7 +37,7 @@ func (r *Report) chart(f figure, g group) report.LineChart {
 	places := g.places()
 	c.XLabel, c.XNames = axisOf(places)
 	for i, name := range g.curves() {
-		s := report.Series{Name: name, Markers: []report.Point{}}
+		s := report.Series{Name: g.label(name), Markers: []report.Point{}}
 		for _, v := range g.cells {
 			if v.curve() != name {
 				continue
@@ -166,10 +166,17 @@ func (m Metric) format() report.Format {
 	return report.Percent
 }
 
+// The spike in s, and what is shown before and after it where all schemes are drawn together.
+const (
+	spikeFrom   = 4.0
+	spikeMiddle = 5.0
+	spikeMargin = 0.3
+)
+
 // spikeCharts draws F7: each published scheme beside ours of it, then all of ours together.
 func spikeCharts(all []Comparison) (charts []report.LineChart) {
 	for _, m := range []Metric{Goodput, P99Latency, RejectDelay} {
-		together := spikeChart(m, "all schemes as we ran them")
+		together := spikeChart(m, "our runs about the spike")
 		for _, scheme := range Schemes() {
 			var ours, theirs []report.Point
 			for _, c := range all {
@@ -185,7 +192,11 @@ func spikeCharts(all []Comparison) (charts []report.LineChart) {
 				continue
 			}
 			line := report.Series{Name: string(scheme), Color: scheme.color(), Points: ours}
-			together.Series = append(together.Series, line)
+			near := line
+			near.Points = slices.DeleteFunc(slices.Clone(ours), func(p report.Point) bool {
+				return math.Abs(p.X-spikeMiddle) > spikeMiddle-spikeFrom+spikeMargin
+			})
+			together.Series = append(together.Series, near)
 			if len(theirs) > 0 {
 				c := spikeChart(m, string(scheme))
 				c.Series = []report.Series{{Name: "published", Reference: true, Points: theirs}, line}
@@ -201,10 +212,9 @@ func spikeCharts(all []Comparison) (charts []report.LineChart) {
 
 // spikeChart is a chart over the time of F7, with the spike shaded.
 func spikeChart(m Metric, who string) report.LineChart {
-	from := spikeStage * stagePublished.Seconds()
 	c := report.LineChart{
 		Title: fmt.Sprintf("F7 %s: %s", m, who), Caption: "Windows of 20 ms.", XLabel: "time, s", YLabel: m.axis(), YFormat: m.format(), LogY: m.isTime(),
-		Spans: []report.Span{{From: from, To: from + stagePublished.Seconds(), Label: "the demand is 1.2M/s"}},
+		Spans: []report.Span{{From: spikeFrom, To: spikeFrom + stagePublished.Seconds(), Label: "the demand is 1.2M/s"}},
 	}
 	if m == RejectDelay {
 		c.Caption = "Windows of 20 ms; one without a reject has no value."

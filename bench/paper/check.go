@@ -12,8 +12,8 @@ type CheckKind string
 
 // The kinds.
 const (
-	OrderCheck    CheckKind = "order"    // Breakwater against DAGOR and SEDA, as published
-	BestCheck     CheckKind = "best"     // ours against the best of all
+	OrderCheck    CheckKind = "order" // Breakwater against DAGOR and SEDA, as published
+	BestCheck     CheckKind = "ours against the best"
 	RecoveryCheck CheckKind = "recovery" // after F7's spike
 	CollapseCheck CheckKind = "collapse" // of the control arms: without it the harness is wrong
 )

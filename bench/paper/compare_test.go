@@ -183,67 +183,73 @@ func TestLowerBounds(t *testing.T) {
 	}
 }
 
-// TestChecksFail distorts what each kind of check looks at.
+// distortions are what each kind of check must see.
+var distortions = []struct {
+	name   string
+	change func(Point, *Result)
+	kind   CheckKind
+	words  string
+}{
+	{"seda wins", func(p Point, r *Result) {
+		if p.Scheme == SEDA {
+			r.GoodputPerS *= 1.2
+		}
+	}, OrderCheck, "F3 a at 1.6M/s, goodput of breakwater-artifact above that of seda"},
+	{"dagor is fast", func(p Point, r *Result) {
+		if p.Scheme == DAGOR {
+			r.LatencyNsP99 /= 3
+		}
+	}, OrderCheck, "F12 c at 5M/s, p99 latency of breakwater-artifact below that of dagor"},
+	{"few clients help", func(p Point, r *Result) {
+		if p.Scheme == BreakwaterArtifact && p.Clients == 100 {
+			r.GoodputPerS *= 1.05
+		}
+	}, OrderCheck, "F6 a-1x at 100 clients, goodput of breakwater-artifact below that of dagor"},
+	{"ours is worse", func(p Point, r *Result) {
+		if p.Scheme == Stillwater {
+			r.GoodputPerS *= 0.9
+		}
+	}, BestCheck, "F4 c-2x at constant, goodput of stillwater at least that of breakwater-artifact"},
+	{"codel holds", func(p Point, r *Result) {
+		if p.Scheme == CoDel {
+			r.GoodputPerS = p.DemandPerS()
+		}
+	}, CollapseCheck, "F1 a, goodput of codel"},
+	{"a short tail", func(p Point, r *Result) {
+		if p.Scheme == None {
+			r.LatencyNsP99 = 1.9e6
+		}
+	}, CollapseCheck, "F9 b at 1.3884M/s, p99 of none: 1900.0 µs, 9.5 SLOs (at least 10)"},
+	{"slow again", func(p Point, r *Result) {
+		for i := range r.Series {
+			if p.Scheme == BreakwaterArtifact && i >= 200 && i < 202 {
+				r.Series[i].GoodputPerS = 0
+			}
+		}
+	}, RecoveryCheck, "breakwater-artifact recovers from the spike in 60ms (published: 20ms)"},
+	{"never again", func(p Point, r *Result) {
+		for i := range r.Series {
+			if p.Scheme == SEDA && i >= 200 {
+				r.Series[i].GoodputPerS = 0
+			}
+		}
+	}, RecoveryCheck, "seda recovers from the spike in no time within its stage (published: 1.58s)"},
+	{"ours dips", func(p Point, r *Result) {
+		if p.Scheme == Stillwater && len(r.Series) > 0 {
+			r.Series[302].GoodputPerS *= 0.8
+		}
+	}, RecoveryCheck, "stillwater keeps"},
+}
+
 func TestChecksFail(t *testing.T) {
-	for _, tt := range []struct {
-		name   string
-		change func(Point, *Result)
-		kind   CheckKind
-		words  string
-	}{
-		{"seda wins", func(p Point, r *Result) {
-			if p.Scheme == SEDA {
-				r.GoodputPerS *= 1.2
-			}
-		}, OrderCheck, "F3 a at 1.6M/s, goodput of breakwater-artifact above that of seda"},
-		{"dagor is fast", func(p Point, r *Result) {
-			if p.Scheme == DAGOR {
-				r.LatencyNsP99 /= 3
-			}
-		}, OrderCheck, "F12 c at 5M/s, p99 latency of breakwater-artifact below that of dagor"},
-		{"few clients help", func(p Point, r *Result) {
-			if p.Scheme == BreakwaterArtifact && p.Clients == 100 {
-				r.GoodputPerS *= 1.05
-			}
-		}, OrderCheck, "F6 a-1x at 100 clients, goodput of breakwater-artifact below that of dagor"},
-		{"ours is worse", func(p Point, r *Result) {
-			if p.Scheme == Stillwater {
-				r.GoodputPerS *= 0.9
-			}
-		}, BestCheck, "F4 c-2x at constant, goodput of stillwater at least that of breakwater-artifact"},
-		{"codel holds", func(p Point, r *Result) {
-			if p.Scheme == CoDel {
-				r.GoodputPerS = p.DemandPerS()
-			}
-		}, CollapseCheck, "F1 a, goodput of codel"},
-		{"a short tail", func(p Point, r *Result) {
-			if p.Scheme == None {
-				r.LatencyNsP99 = 1.9e6
-			}
-		}, CollapseCheck, "F9 b at 1.3884M/s, p99 of none: 1900.0 µs, 9.5 SLOs (at least 10)"},
-		{"slow again", func(p Point, r *Result) {
-			for i := range r.Series {
-				if p.Scheme == BreakwaterArtifact && i >= 200 && i < 202 {
-					r.Series[i].GoodputPerS = 0
-				}
-			}
-		}, RecoveryCheck, "breakwater-artifact recovers from the spike in 60ms (published: 20ms)"},
-		{"never again", func(p Point, r *Result) {
-			for i := range r.Series {
-				if p.Scheme == SEDA && i >= 200 {
-					r.Series[i].GoodputPerS = 0
-				}
-			}
-		}, RecoveryCheck, "seda recovers from the spike in no time within its stage (published: 1.58s)"},
-		{"ours dips", func(p Point, r *Result) {
-			if p.Scheme == Stillwater && len(r.Series) > 0 {
-				r.Series[302].GoodputPerS *= 0.8
-			}
-		}, RecoveryCheck, "stillwater keeps"},
-	} {
+	for _, tt := range distortions {
 		f := newFake(t, Full())
 		f.change = tt.change
-		p := plan(t, nil, nil, Full())
+		figure, _, _ := strings.Cut(tt.words, " ")
+		if tt.kind == RecoveryCheck {
+			figure = "F7"
+		}
+		p := plan(t, []string{figure}, nil, Full())
 		found := false
 		for _, c := range newReport(p, resultsOf(t, f, p)).Checks {
 			if !c.Met && c.Kind == tt.kind && strings.HasPrefix(c.Text, tt.words) {

@@ -28,6 +28,9 @@ func drive(ctx context.Context, r Runner, points []Point, seed uint64, parallel 
 	for range min(parallel, len(points)) {
 		workers.Go(func() {
 			for i := range next {
+				if ctx.Err() != nil {
+					return // the choice between the two above is free once ctx is over
+				}
 				result, err := r.Run(ctx, points[i], points[i].seed(seed))
 				finished <- run{i, result, err}
 			}

@@ -3,6 +3,7 @@ package paper
 import (
 	"context"
 	"math"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,26 +18,37 @@ type fake struct {
 	change func(Point, *Result)
 }
 
-// newFake learns the published values of all figures.
+// newFake returns a fake that knows the published values of all figures.
 func newFake(t testing.TB, size Size) *fake {
 	t.Helper()
-	plan := plan(t, nil, nil, size)
-	f := &fake{known: map[string]Result{}}
+	known, found := learned.Load(size)
+	if !found {
+		known = learnAll(plan(t, nil, nil, size))
+		learned.Store(size, known)
+	}
+	return &fake{known: known.(map[string]Result)}
+}
+
+// learned keeps, per Size, what no test changes.
+var learned sync.Map
+
+func learnAll(plan *Plan) map[string]Result {
+	known := map[string]Result{}
 	for _, c := range plan.Cells {
 		if c.Point < 0 {
 			continue
 		}
 		p := plan.Points[c.Point]
-		r, found := f.known[p.key()]
+		r, found := known[p.key()]
 		if !found {
 			r = model(p)
 		}
 		if c.Row != nil {
 			learn(&r, c)
 		}
-		f.known[p.key()] = r
+		known[p.key()] = r
 	}
-	return f
+	return known
 }
 
 // learn puts a published value into a result.

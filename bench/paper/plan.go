@@ -43,6 +43,9 @@ func NewPlan(names []string, schemes []Scheme, size Size) (*Plan, error) {
 			return nil, err
 		}
 	}
+	if len(b.plan.Points) == 0 {
+		return nil, fmt.Errorf("%w: %v of %v have nothing to simulate", ErrOptions, schemes, names)
+	}
 	return b.plan, nil
 }
 

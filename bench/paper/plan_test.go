@@ -13,25 +13,25 @@ import (
 	"github.com/stillwater-rpc/stillwater/bench/workload"
 )
 
-// everything is the plan of all, which many tests look at and none changes.
-var everything = sync.OnceValues(func() (*Plan, error) { return NewPlan(nil, nil, Full()) })
-
-// plan plans, or fails the test.
+// plan plans, or fails the test. The plans of everything are kept: many tests look at them and none changes them.
 func plan(t testing.TB, figures []string, schemes []Scheme, size Size) *Plan {
 	t.Helper()
-	if figures == nil && schemes == nil && size == Full() {
-		p, err := everything()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return p
+	all := figures == nil && schemes == nil
+	if p, found := plans.Load(size); found && all {
+		return p.(*Plan)
 	}
 	p, err := NewPlan(figures, schemes, size)
 	if err != nil {
 		t.Fatal(err)
 	}
+	if all {
+		plans.Store(size, p)
+	}
 	return p
 }
+
+// plans are those of everything, by Size.
+var plans sync.Map
 
 // TestEveryRowHasAPlace: each published row is in the plan once, with a run or a reason. The tuned points of F11 are in it twice.
 func TestEveryRowHasAPlace(t *testing.T) {
@@ -265,6 +265,7 @@ func TestPlanOfSome(t *testing.T) {
 		"figure":   second(NewPlan([]string{"F2"}, nil, Full())),
 		"scheme":   second(NewPlan(nil, []Scheme{"tcp"}, Full())),
 		"requests": second(NewPlan(nil, nil, Size{Stage: time.Second})),
+		"nothing":  second(NewPlan([]string{"S7"}, []Scheme{SEDA}, Full())),
 		"warm-up":  second(NewPlan(nil, nil, Size{Requests: 1, Warmup: -1, Stage: time.Second})),
 		"stage":    second(NewPlan(nil, nil, Size{Requests: 1, Stage: 30 * time.Millisecond})),
 	} {

@@ -74,7 +74,7 @@ func newReport(plan *Plan, results []Result) *Report {
 		}
 	}
 	r.Passed = r.Within == r.Judged && met == len(r.Checks)
-	r.Verdict = fmt.Sprintf("%d of %d judged points of %s are within their tolerance of the published figures, and %d of %d checks of order, "+
+	r.Verdict = fmt.Sprintf("%d of %d judged values of %s are within their tolerance of the published figures, and %d of %d checks of order, "+
 		"recovery and collapse are met.", r.Within, r.Judged, BreakwaterArtifact, met, len(r.Checks))
 	return r
 }
@@ -87,7 +87,14 @@ type show struct {
 	out      io.Writer
 	json     *report.JSONLines // nil for tables
 	printed  int               // figures
-	figures  []figure          // of the plan
+	figures  []planned
+}
+
+// planned is a figure of the plan.
+type planned struct {
+	figure
+	cells []Cell
+	needs int // so many points, from the first on, hold all that the cells read
 }
 
 func newShow(o Options, plan *Plan) *show {
@@ -99,10 +106,16 @@ func newShow(o Options, plan *Plan) *show {
 	if o.JSON {
 		s.json = report.NewJSONLines(s.out, "stillwater.sim.paper.v1")
 	}
-	for _, f := range figures {
-		if slices.ContainsFunc(plan.Cells, func(c Cell) bool { return c.Figure == f.name }) {
-			s.figures = append(s.figures, f)
+	rest := plan.Cells
+	for len(rest) > 0 {
+		f := planned{}
+		for len(f.cells) < len(rest) && rest[len(f.cells)].Figure == rest[0].Figure {
+			f.needs = max(f.needs, rest[len(f.cells)].Point+1)
+			f.cells = rest[:len(f.cells)+1]
 		}
+		f.figure = figures[slices.IndexFunc(figures, func(o figure) bool { return o.name == rest[0].Figure })]
+		s.figures = append(s.figures, f)
+		rest = rest[len(f.cells):]
 	}
 	return s
 }
@@ -157,28 +170,14 @@ func (s *show) ready(results []Result, prefix, done int) error {
 		}
 		s.progress.Set(int64(done))
 	}
-	for s.printed < len(s.figures) {
+	for s.printed < len(s.figures) && s.figures[s.printed].needs <= prefix {
 		f := s.figures[s.printed]
-		cells := s.cells(f)
-		if slices.ContainsFunc(cells, func(c Cell) bool { return c.Point >= prefix }) {
-			return nil
-		}
-		if err := s.figure(f, compare(cells, results), results); err != nil {
+		if err := s.figure(f.figure, compare(f.cells, results), results); err != nil {
 			return err
 		}
 		s.printed++
 	}
 	return nil
-}
-
-// cells returns those of one figure, which are contiguous.
-func (s *show) cells(f figure) []Cell {
-	first := slices.IndexFunc(s.plan.Cells, func(c Cell) bool { return c.Figure == f.name })
-	last := first
-	for last < len(s.plan.Cells) && s.plan.Cells[last].Figure == f.name {
-		last++
-	}
-	return s.plan.Cells[first:last]
 }
 
 // figure prints one figure in the form that was asked for.

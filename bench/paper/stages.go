@@ -78,9 +78,9 @@ func highest(values []float64) float64 {
 // stageColumns are the columns of stage.cells.
 var stageColumns = []report.Column{
 	{Title: "scheme", Width: 19, Left: true}, {Title: "from", Unit: "s", Width: 4}, {Title: "demand", Unit: "k/s", Width: 6},
-	{Title: "mean", Unit: "published", Width: 9}, {Title: "goodput", Unit: "ours, k/s", Width: 9}, {Title: "off", Unit: "%", Width: 7},
-	{Title: "lowest", Unit: "published", Width: 9}, {Title: "window", Unit: "ours, k/s", Width: 9},
-	{Title: "worst p99", Unit: "published", Width: 10}, {Title: "of a window", Unit: "ours, µs", Width: 11},
+	{Title: "goodput", Unit: "published", Width: 9}, {Title: "goodput", Unit: "ours, k/s", Width: 9}, {Title: "off", Unit: "%", Width: 7},
+	{Title: "lowest", Unit: "published", Width: 9}, {Title: "lowest", Unit: "ours, k/s", Width: 9},
+	{Title: "worst p99", Unit: "published", Width: 10}, {Title: "worst p99", Unit: "ours, µs", Width: 10},
 }
 
 // cells are the cells of a stage's line.
@@ -169,8 +169,8 @@ func (k cloud) cells() []string {
 
 // cloudColumns are the columns of cloud.cells.
 var cloudColumns = []report.Column{
-	{Title: "scheme", Width: 19, Left: true}, {Title: "throughput", Unit: "published", Width: 16}, {Title: "of 27 settings", Unit: "ours, k/s", Width: 16},
-	{Title: "p99", Unit: "published", Width: 16}, {Title: "", Unit: "ours, µs", Width: 16},
+	{Title: "scheme", Width: 19, Left: true}, {Title: "throughput", Unit: "published", Width: 16}, {Title: "throughput", Unit: "ours, k/s", Width: 16},
+	{Title: "p99", Unit: "published", Width: 16}, {Title: "p99", Unit: "ours, µs", Width: 16},
 }
 
 // clouds prints F11 by the ranges of its settings.

@@ -28,8 +28,8 @@ func (s Summary) cells() []string {
 
 // recoveryColumns are the columns of RecoveryPair.cells.
 var recoveryColumns = []report.Column{
-	{Title: "scheme", Width: 19, Left: true}, {Title: "recovered", Unit: "published", Width: 9}, {Title: "", Unit: "ours", Width: 9},
-	{Title: "dip after", Unit: "published", Width: 9}, {Title: "", Unit: "ours", Width: 9},
+	{Title: "scheme", Width: 19, Left: true}, {Title: "recovery", Unit: "published", Width: 9}, {Title: "recovery", Unit: "ours", Width: 9},
+	{Title: "lowest", Unit: "published", Width: 9}, {Title: "lowest", Unit: "ours", Width: 9},
 }
 
 // cells are the cells of a pair's line.

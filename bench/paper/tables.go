@@ -91,6 +91,17 @@ func (g group) curves() (names []string) {
 	return names
 }
 
+// label names a curve within a plot: where all are of one scheme, by what of it is on.
+func (g group) label(curve string) string {
+	switch {
+	case g.scheme == "":
+		return curve
+	case curve == string(g.scheme):
+		return whole.String()
+	}
+	return strings.TrimPrefix(curve, string(g.scheme)+" ")
+}
+
 // places lists the X of a plot in order: by number, or as they come.
 func (g group) places() (cells []Comparison) {
 	for _, c := range g.cells {
@@ -118,10 +129,7 @@ func (s *show) sideBySide(f figure, all []Comparison) error {
 		names := g.curves()
 		columns := []report.Column{{Title: "at", Width: 13, Left: true}}
 		for _, name := range names {
-			if g.scheme != "" {
-				name = cmp.Or(strings.TrimPrefix(name, string(g.scheme)+" "), name)
-			}
-			columns = append(columns, report.Column{Title: shortNames.Replace(name), Width: 8})
+			columns = append(columns, report.Column{Title: shortNames.Replace(g.label(name)), Width: 8})
 		}
 		t := report.NewTable(s.out, s.options.Colour, columns...)
 		if err := t.Line("\n" + g.title() + " of the runs, " + g.metric.unit()); err != nil {
