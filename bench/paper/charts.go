@@ -65,6 +65,7 @@ func (r *Report) chart(f figure, g group) report.LineChart {
 // Where a plot ends, in published values: schemes that refuse most at the server, or that collapse, would else flatten all others. Load
 // curves are not cut below, since their left end is there.
 const (
+	timeShown  = 3.0 // times the highest
 	dropsShown = 2.5 // times the highest
 	rateShown  = 0.9 // of the lowest
 )
@@ -82,6 +83,9 @@ func focus(c report.LineChart, g group) report.LineChart {
 	case g.metric == DropRatio && highest(values) > 0:
 		c.YMax = roundUp(dropsShown * highest(values))
 		c.Caption += " What drops far more than was published leaves the picture at the top."
+	case g.metric.isTime():
+		c.YMax = roundUp(timeShown * highest(values))
+		c.Caption += " What is far slower than was published leaves the picture at the top."
 	case g.metric.isRate() && len(c.XNames) > 0 && lowest(values) > highest(values)/2:
 		c.YMin = -roundUp(-rateShown * lowest(values))
 		c.Caption += " What is far lower than was published leaves the picture at the bottom."
