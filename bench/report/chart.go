@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 
 	"gonum.org/v1/plot"
@@ -21,7 +22,9 @@ type Point struct{ X, Y float64 }
 type Series struct {
 	Name   string
 	Points []Point
-	// Color picks one of six; 0 takes the next unused one. Curves of one arm share a colour through several charts.
+	// Markers, unless nil, are the only markers of the curve, as what somebody else measured of it. Without Points they stand alone.
+	Markers []Point
+	// Color picks one of nine; 0 takes the next unused one. Curves of one arm share a colour through several charts.
 	Color int
 	// Dashed tells a second curve of the same colour apart.
 	Dashed bool
@@ -29,7 +32,7 @@ type Series struct {
 	Reference bool
 }
 
-// HLine is a horizontal reference, as a capacity or an SLO.
+// HLine is a horizontal reference, as a capacity or an SLO. One without a label looks like the one before it, as the other end of a range.
 type HLine struct {
 	Y     float64
 	Label string
@@ -51,6 +54,8 @@ type LineChart struct {
 	XFormat Format
 	YFormat Format
 	LogY    bool
+	// XNames, where there are any, stand at X = 0, 1, 2 and so on: X is then a category and no number.
+	XNames []string
 	// YMin and YMax fix an end of the axis; zero lets the data decide. A fixed end cuts curves off.
 	YMin, YMax float64
 	Series     []Series
@@ -70,6 +75,7 @@ const (
 	labelGap      = vg.Length(5)  // between the legend and the Y label
 	rightMargin   = vg.Length(10) // half of the last tick label
 	manyPoints    = 40            // a curve with more has no markers
+	noisyPoints   = 200           // a curve with more is drawn finer
 	seriesStroke  = vg.Length(1.8)
 	referenceLine = vg.Length(1.1)
 )
@@ -77,17 +83,14 @@ const (
 // dashes of the curves that are dashed.
 var dashes = []vg.Length{5, 3}
 
-// markers differ by colour, so that a curve is recognized in print as well.
-var markers = []draw.GlyphDrawer{
-	draw.CircleGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{}, draw.CrossGlyph{}, draw.RingGlyph{}, draw.SquareGlyph{},
-}
-
 // curve is a series ready to be drawn.
 type curve struct {
 	name   string
-	points plotter.XYs
+	points plotter.XYs // of the line
+	marks  plotter.XYs
 	line   draw.LineStyle
 	glyph  draw.GlyphStyle
+	lined  bool
 	marked bool
 }
 
@@ -165,6 +168,9 @@ func (c LineChart) curves() []curve {
 			k.line = draw.LineStyle{Color: colour, Width: seriesStroke}
 			k.glyph = draw.GlyphStyle{Color: colour, Radius: 2.6, Shape: markers[index]}
 			k.marked = len(s.Points) <= manyPoints
+			if len(s.Points) > noisyPoints {
+				k.line.Width = seriesStroke * 0.55
+			}
 			if s.Dashed {
 				k.line.Dashes = dashes
 				k.line.Width = seriesStroke * 0.75
@@ -172,14 +178,24 @@ func (c LineChart) curves() []curve {
 			}
 		}
 		k.name = s.Name
-		for _, p := range s.Points {
-			if finite(p.X) && finite(p.Y) && (!c.LogY || p.Y > 0) {
-				k.points = append(k.points, plotter.XY{X: p.X, Y: p.Y})
-			}
+		k.points = c.drawable(s.Points)
+		k.lined, k.marks = true, k.points
+		if s.Markers != nil {
+			k.lined, k.marked, k.marks = len(s.Points) > 0, len(s.Markers) > 0, c.drawable(s.Markers)
 		}
 		curves = append(curves, k)
 	}
 	return curves
+}
+
+// drawable returns the points that the axes can show.
+func (c LineChart) drawable(points []Point) (kept plotter.XYs) {
+	for _, p := range points {
+		if finite(p.X) && finite(p.Y) && (!c.LogY || p.Y > 0) {
+			kept = append(kept, plotter.XY{X: p.X, Y: p.Y})
+		}
+	}
+	return kept
 }
 
 // finite reports whether v can be drawn.
@@ -191,6 +207,9 @@ func (c LineChart) axes(p *plot.Plot, curves []curve) {
 	p.X.Min, p.X.Max = xlo, xhi
 	p.Y.Min, p.Y.Max = ylo, yhi
 	p.X.Tick.Marker = linearTicks{c.XFormat}
+	if len(c.XNames) > 0 {
+		p.X.Tick.Marker = nameTicks(c.XNames)
+	}
 	p.Y.Tick.Marker = linearTicks{c.YFormat}
 	if c.LogY {
 		p.Y.Scale = plot.LogScale{}
@@ -219,7 +238,7 @@ func (c LineChart) axes(p *plot.Plot, curves []curve) {
 func (c LineChart) extent(curves []curve) (xlo, xhi, ylo, yhi float64) {
 	xlo, xhi, ylo, yhi = math.Inf(1), math.Inf(-1), math.Inf(1), math.Inf(-1)
 	for _, k := range curves {
-		for _, p := range k.points {
+		for _, p := range slices.Concat(k.points, k.marks) {
 			xlo, xhi = min(xlo, p.X), max(xhi, p.X)
 			ylo, yhi = min(ylo, p.Y), max(yhi, p.Y)
 		}
@@ -241,7 +260,9 @@ func (c LineChart) extent(curves []curve) (xlo, xhi, ylo, yhi float64) {
 	if xlo > 0 && xlo < xhi/3 {
 		xlo = 0
 	}
-	if end := math.Ceil(xhi/(linearTicks{}).step(xlo, xhi)) * (linearTicks{}).step(xlo, xhi); end-xhi < 0.03*(xhi-xlo) {
+	if names := len(c.XNames); names > 0 {
+		xlo, xhi = -nameMargin, float64(names-1)+nameMargin
+	} else if end := math.Ceil(xhi/(linearTicks{}).step(xlo, xhi)) * (linearTicks{}).step(xlo, xhi); end-xhi < 0.03*(xhi-xlo) {
 		xhi = end // the last bucket ends at 1000 ms, though its middle is at 995
 	}
 	if c.LogY {
@@ -252,7 +273,7 @@ func (c LineChart) extent(curves []curve) (xlo, xhi, ylo, yhi float64) {
 	if c.YMin != 0 && (!c.LogY || c.YMin > 0) {
 		ylo = c.YMin
 	}
-	if c.YMax > ylo {
+	if c.YMax != 0 && c.YMax > ylo {
 		yhi = c.YMax
 	}
 	return xlo, xhi, ylo, yhi

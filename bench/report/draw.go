@@ -1,6 +1,8 @@
 package report
 
 import (
+	"slices"
+
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
@@ -63,20 +65,25 @@ func (h hline) Plot(c draw.Canvas, p *plot.Plot) {
 // addHLines draws the horizontal references and returns their legend.
 func (c LineChart) addHLines(p *plot.Plot) []legendItem {
 	var items []legendItem
+	var style draw.LineStyle
 	for i, h := range c.HLines {
+		if i == 0 || h.Label != "" {
+			style = draw.LineStyle{Color: inkRole.color(), Width: referenceLine, Dashes: hlineDashes[i%len(hlineDashes)]}
+		}
 		if !finite(h.Y) || c.LogY && h.Y <= 0 {
 			continue
 		}
-		style := draw.LineStyle{Color: inkRole.color(), Width: referenceLine, Dashes: hlineDashes[i%len(hlineDashes)]}
 		p.Add(hline{h.Y, style})
-		items = append(items, legendItem{text: h.Label, draw: lineThumb(style)})
+		if h.Label != "" {
+			items = append(items, legendItem{text: h.Label, draw: lineThumb(style)})
+		}
 	}
 	return items
 }
 
-// addCurves draws the curves, and their markers above all curves.
+// addCurves draws the curves, the first above all others, and the markers above all curves.
 func addCurves(p *plot.Plot, curves []curve) error {
-	for _, k := range curves {
+	for _, k := range slices.Backward(curves) {
 		if len(k.points) == 0 {
 			continue
 		}
@@ -87,11 +94,11 @@ func addCurves(p *plot.Plot, curves []curve) error {
 		line.LineStyle = k.line
 		p.Add(fixedRange{line})
 	}
-	for _, k := range curves {
-		if !k.marked || len(k.points) == 0 {
+	for _, k := range slices.Backward(curves) {
+		if !k.marked || len(k.marks) == 0 {
 			continue
 		}
-		dots, err := plotter.NewScatter(k.points)
+		dots, err := plotter.NewScatter(k.marks)
 		if err != nil {
 			return err
 		}
@@ -132,7 +139,9 @@ func legendItems(curves []curve) []legendItem {
 	items := make([]legendItem, 0, len(curves))
 	for _, k := range curves {
 		items = append(items, legendItem{text: k.name, draw: func(c draw.Canvas, from vg.Point) {
-			lineThumb(k.line)(c, from)
+			if k.lined {
+				lineThumb(k.line)(c, from)
+			}
 			if k.marked {
 				c.DrawGlyphNoClip(k.glyph, vg.Point{X: from.X + thumbWidth/2, Y: from.Y})
 			}

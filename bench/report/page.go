@@ -26,12 +26,17 @@ type Section struct {
 	Tables []DataTable
 }
 
-// DataTable holds the numbers behind the charts. The first column stands to the left, all others to the right.
+// DataTable holds the numbers behind the charts. Text stands to the left, numbers to the right.
 type DataTable struct {
 	Title   string
 	Columns []string // with units
 	Rows    [][]string
+	Text    int  // so many columns, from the first on, are text; 0 = 1
+	Folded  bool // shows its title alone until it is opened; for what few will read
 }
+
+// IsText reports whether a column is text.
+func (t DataTable) IsText(column int) bool { return column < max(t.Text, 1) }
 
 // WriteHTML writes the page.
 func (p Page) WriteHTML(w io.Writer) error {
@@ -110,9 +115,11 @@ figcaption p{font-size:13.5px;color:var(--muted);margin:0 0 10px}
 svg{display:block;width:100%;height:auto;font-family:"Liberation Sans",Arial,Helvetica,sans-serif}
 .scroll{overflow-x:auto;margin:12px 0 20px}
 table{border-collapse:collapse;font-size:13.5px;font-variant-numeric:tabular-nums}
+summary{font-size:14px;font-weight:bold;cursor:pointer;margin:10px 0}
 caption{text-align:left;font-weight:bold;padding:0 0 6px}
 th,td{padding:5px 12px;text-align:right;white-space:nowrap;border-bottom:1px solid var(--grid)}
-th:first-child,td:first-child{text-align:left;padding-left:0}
+.text{text-align:left}
+th:first-child,td:first-child{padding-left:0}
 thead th{color:var(--muted);font-weight:normal;vertical-align:bottom;white-space:normal}
 dl{display:grid;grid-template-columns:max-content 1fr;gap:4px 18px;font-size:14px;margin:8px 0 16px}
 dt{color:var(--muted)}dd{margin:0;overflow-wrap:anywhere}
@@ -141,14 +148,16 @@ var pageTemplate = template.Must(template.New("page").Parse(`<!DOCTYPE html>
 {{.SVG}}
 </figure>
 {{end}}</div>
-{{end}}{{range .Tables}}<div class="scroll"><table>
-{{with .Title}}<caption>{{.}}</caption>
-{{end}}<thead><tr>{{range .Columns}}<th scope="col">{{.}}</th>{{end}}</tr></thead>
+{{end}}{{range .Tables}}{{if .Folded}}<details><summary>{{.Title}}</summary>
+{{end}}<div class="scroll"><table>
+{{if and .Title (not .Folded)}}<caption>{{.Title}}</caption>
+{{end}}<thead><tr>{{$table := .}}{{range $i, $name := .Columns}}<th scope="col"{{if $table.IsText $i}} class="text"{{end}}>{{$name}}</th>{{end}}</tr></thead>
 <tbody>
-{{range .Rows}}<tr>{{range .}}<td>{{.}}</td>{{end}}</tr>
+{{range .Rows}}<tr>{{range $i, $cell := .}}<td{{if $table.IsText $i}} class="text"{{end}}>{{$cell}}</td>{{end}}</tr>
 {{end}}</tbody>
 </table></div>
-{{end}}</section>
+{{if .Folded}}</details>
+{{end}}{{end}}</section>
 {{end}}<section>
 <h2>How this was measured</h2>
 <dl>

@@ -220,3 +220,63 @@ func TestTicks(t *testing.T) {
 		}
 	}
 }
+
+// TestMarkersApart draws a curve whose markers are somebody else's points, and one of markers alone.
+func TestMarkersApart(t *testing.T) {
+	c := LineChart{Title: "apart", XNames: []string{"alpha", "beta", "gamma"}, Series: []Series{
+		{Name: "ours", Points: []Point{{0, 1}, {1, 2}, {2, 3}}, Markers: []Point{{1, 9}}},
+		{Name: "alone", Color: 9, Markers: []Point{{0, 4}, {2, 4}}},
+	}}
+	var b bytes.Buffer
+	if err := c.WriteSVG(&b); err != nil {
+		t.Fatal(err)
+	}
+	checkXML(t, b.String())
+	for _, name := range c.XNames {
+		if !strings.Contains(b.String(), ">"+name+"<") {
+			t.Errorf("%q does not stand on the axis", name)
+		}
+	}
+	// One disc of the curve and one in its legend; two diamonds alone and one in the legend.
+	for shape, want := range map[string]int{"fill:" + seriesRoles[0].light: 2, "stroke:" + seriesRoles[8].light: 3} {
+		if got := strings.Count(b.String(), shape); got != want {
+			t.Errorf("%d times %s, want %d", got, shape, want)
+		}
+	}
+}
+
+// TestAxisBelowZero: an axis whose end is not fixed holds what is above and below zero.
+func TestAxisBelowZero(t *testing.T) {
+	c := LineChart{HLines: []HLine{{0, "zero"}, {0.05, "range"}, {-0.05, ""}}, Series: []Series{{Name: "a", Markers: []Point{{1, 0.08}, {2, -0.02}}}}}
+	if _, _, lo, hi := c.extent(c.curves()); lo > -0.05 || hi < 0.08 {
+		t.Errorf("from %v to %v", lo, hi)
+	}
+	c.YMin, c.YMax = -0.06, 0.06
+	if _, _, lo, hi := c.extent(c.curves()); lo != -0.06 || hi != 0.06 {
+		t.Errorf("fixed: from %v to %v", lo, hi)
+	}
+	var b bytes.Buffer
+	if err := c.WriteSVG(&b); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Count(b.String(), "<text"); !strings.Contains(b.String(), ">range<") || strings.Contains(b.String(), "></text>") {
+		t.Errorf("%d texts, of which one is empty or none is the range", got)
+	}
+}
+
+func TestFoldedTable(t *testing.T) {
+	var b bytes.Buffer
+	p := Page{Sections: []Section{{Tables: []DataTable{{Title: "rarely read", Folded: true, Columns: []string{"a"}}, {Title: "always", Text: 2, Columns: []string{"b", "c", "d"}, Rows: [][]string{{"x", "y", "1"}}}}}}}
+	if err := p.WriteHTML(&b); err != nil {
+		t.Fatal(err)
+	}
+	checkXML(t, b.String())
+	for _, want := range []string{"<summary>rarely read</summary>", "<caption>always</caption>", `<td class="text">y</td><td>1</td>`} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %s", want)
+		}
+	}
+	if strings.Contains(b.String(), "<caption>rarely") {
+		t.Error("a folded table has its title twice")
+	}
+}

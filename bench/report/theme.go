@@ -21,8 +21,8 @@ var (
 	bandRole  = role{"band", "#EEF0F3", "#262B32"}
 )
 
-// seriesRoles are the colours of Okabe and Ito, told apart by every kind of colour vision, darkened or lightened for
-// contrast with the page; the shapes of the markers say the same again.
+// seriesRoles are, up to the sixth, the colours of Okabe and Ito, told apart by every kind of colour vision, darkened or lightened for
+// contrast with the page; the shapes of the markers say the same again. The rest is for who compares more than six.
 var seriesRoles = []role{
 	{"series-1", "#0072B2", "#5AB4F0"}, // blue
 	{"series-2", "#D55E00", "#FF8F45"}, // vermilion
@@ -30,6 +30,9 @@ var seriesRoles = []role{
 	{"series-4", "#AA4499", "#E39BD3"}, // purple
 	{"series-5", "#A87900", "#F0C24B"}, // amber
 	{"series-6", "#5B6470", "#B4BCC6"}, // slate
+	{"series-7", "#0E8C9B", "#56D5E3"}, // teal
+	{"series-8", "#8A5A36", "#CBA181"}, // brown
+	{"series-9", "#C2185B", "#FF85AD"}, // crimson
 }
 
 // allRoles lists every role.

@@ -38,6 +38,21 @@ func (t linearTicks) Ticks(lo, hi float64) []plot.Tick {
 	return ticks
 }
 
+// nameTicks are names at 0, 1, 2 and so on.
+type nameTicks []string
+
+// nameMargin is the room left and right of the outermost names, of which two are 1 apart.
+const nameMargin = 0.25
+
+// Ticks satisfies plot.Ticker.
+func (t nameTicks) Ticks(_, _ float64) []plot.Tick {
+	ticks := make([]plot.Tick, len(t))
+	for i, name := range t {
+		ticks[i] = plot.Tick{Value: float64(i), Label: name}
+	}
+	return ticks
+}
+
 // logTicks are labels at powers of ten, and at 2 and 5 times those where there is room for them.
 type logTicks struct{ format Format }
 
