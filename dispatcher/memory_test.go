@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/credit"
+	"github.com/stillwater-rpc/stillwater/credit/baseline"
 	"github.com/stillwater-rpc/stillwater/hw/clock"
 	"github.com/stillwater-rpc/stillwater/wire"
 )
@@ -72,18 +73,26 @@ type memoryPair struct {
 }
 
 func newMemoryPair(t testing.TB, sessions, outstanding int) *memoryPair {
+	return newSchemePair(t, baseline.Stillwater, sessions, outstanding)
+}
+
+func newSchemePair(t testing.TB, name string, sessions, outstanding int) *memoryPair {
+	scheme, err := baseline.Lookup(name, baseline.Params{Workers: 16, Clients: sessions})
+	if err != nil {
+		t.Fatal(err)
+	}
 	a, b := newWire(256)
 	m := &memoryPair{ports: [2]*wirePort{a, b}, now: 1_000_000_000}
 	m.server = New(Config{TrustedNetwork: true, Epoch: 1}, a)
 	m.server.Serve(ServeConfig{
-		Credit:      credit.NewLedger(credit.Config{}, credit.NewBreakwater(credit.BreakwaterConfig{Workers: 16})),
-		TargetDelay: 80 * time.Microsecond, DropThreshold: 160 * time.Microsecond, Workers: 16, Parallel: 16,
+		Credit:      credit.NewLedger(credit.Config{Slots: scheme.Slots}, scheme.NewController()),
+		TargetDelay: scheme.TargetDelay, DropThreshold: scheme.DropThreshold, Workers: 16, Parallel: 16,
 	})
 	echo := &Method{Name: "echo", ID: wire.MethodOf("echo"), Run: func(r *Request) { r.Reply = append(r.Reply, r.Payload...) }}
 	if err := m.server.Register(echo); err != nil {
 		t.Fatal(err)
 	}
-	m.client = New(Config{Epoch: 2}, b)
+	m.client = New(Config{Epoch: 2, ClientPolicy: scheme.NewPolicy}, b)
 	payload := make([]byte, 64)
 	for range sessions {
 		s, err := m.client.Open(m.now, a.addr)
@@ -147,6 +156,23 @@ func TestCallsAllocateNothing(t *testing.T) {
 	for _, d := range []*Dispatcher{m.server, m.client} {
 		if err := d.Audit(); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// TestSchemesAllocateNothing is the same under each scheme, with its half at the client, whatever becomes of the calls.
+func TestSchemesAllocateNothing(t *testing.T) {
+	for _, name := range baseline.Names() {
+		m := newSchemePair(t, name, 10, 4)
+		for range 4000 {
+			m.turn()
+		}
+		before := m.outcomes[OutcomeOK]
+		if allocs := testing.AllocsPerRun(2000, m.turn); allocs != 0 {
+			t.Errorf("%s: %v allocations a turn", name, allocs)
+		}
+		if m.outcomes[OutcomeOK] == before {
+			t.Errorf("%s: no call was answered meanwhile; outcomes %v", name, m.outcomes)
 		}
 	}
 }

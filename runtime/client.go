@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/stillwater-rpc/stillwater/credit/client"
 	"github.com/stillwater-rpc/stillwater/dispatcher"
 	"github.com/stillwater-rpc/stillwater/hw/clock"
 	"github.com/stillwater-rpc/stillwater/wire"
@@ -20,6 +21,12 @@ type ClientConfig struct {
 	Endpoint EndpointConfig
 	// Shared is a port that exists already, for example a server's, to be used instead of opening one; the client does not close it.
 	Shared *Endpoint
+
+	// Scheme is the server's overload control by its name, where that has a half at its clients; "" = SchemeStillwater, which has none. A client without
+	// the half that its server counts on is served all the same, but not controlled by it.
+	Scheme string
+	// Tuning is what the settings of that half are for.
+	Tuning SchemeParams
 }
 
 // Client is a session with one server, on an endpoint of its own or a shared one.
@@ -50,11 +57,15 @@ func dial(ctx context.Context, address string, cfg ClientConfig) (*Client, error
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	policy, err := policyOf(cfg.Scheme, cfg.Tuning)
+	if err != nil {
+		return nil, err
+	}
 	found, err := lookup(ctx, address)
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{Session: Session{ep: cfg.Shared}}
+	c := &Client{Session: Session{ep: cfg.Shared, policy: policy}}
 	if c.ep == nil {
 		endpoint := cfg.endpoint()
 		if (endpoint.Interface == "" || endpoint.Mode == ModeUDP) && !endpoint.Address.IsValid() {
@@ -80,7 +91,7 @@ func dial(ctx context.Context, address string, cfg ClientConfig) (*Client, error
 
 // NewSession opens one more session with the same server, on the same connection: another virtual client with credits of its own.
 func (c *Client) NewSession() (*Session, error) {
-	s := &Session{ep: c.ep, to: c.to}
+	s := &Session{ep: c.ep, to: c.to, policy: c.policy}
 	if err := s.open(); err != nil {
 		return nil, err
 	}
@@ -101,19 +112,24 @@ func (c *Client) Close() error {
 
 // Session is one virtual client of a server: it holds credits, and its calls wait for them in order of their deadlines.
 type Session struct {
-	ep    *Endpoint
-	to    wire.Addr
-	inner *dispatcher.Session
+	ep     *Endpoint
+	to     wire.Addr
+	policy func() client.Policy // nil = none
+	inner  *dispatcher.Session
 }
 
 func (s *Session) open() error {
 	var err error
+	var policy client.Policy
+	if s.policy != nil {
+		policy = s.policy()
+	}
 	stopped := s.ep.do(func(d *dispatcher.Dispatcher, now clock.Time) {
 		if s.ep.shut {
 			err = ErrClosed
 			return
 		}
-		s.inner, err = d.Open(now, s.to)
+		s.inner, err = d.OpenWith(now, s.to, policy)
 	})
 	if stopped != nil {
 		return stopped

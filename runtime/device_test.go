@@ -225,7 +225,7 @@ func TestFlowsOnFourQueues(t *testing.T) {
 	pair := labtest.NewPair(t, lab.PairConfig{RxQueueCount: 4, TxQueueCount: 4})
 	p := onPair(pair)
 	// Without control: a thousand requests at once may be more than a busy machine answers within any SLO.
-	srv := serve(t, p, sw.ServerConfig{SLO: calm, Control: sw.NoControl}, map[string]sw.Handler{"echo": echo})
+	srv := serve(t, p, sw.ServerConfig{SLO: calm, Scheme: sw.SchemeNone}, map[string]sw.Handler{"echo": echo})
 	p = overUDP(p)
 	var all []*sw.Session
 	for range clients {

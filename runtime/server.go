@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/stillwater-rpc/stillwater/credit"
+	"github.com/stillwater-rpc/stillwater/credit/baseline"
 	"github.com/stillwater-rpc/stillwater/dispatcher"
 	"github.com/stillwater-rpc/stillwater/hw/clock"
 	"github.com/stillwater-rpc/stillwater/wire"
@@ -42,24 +43,6 @@ func (r *Request) Waited() (packetQueue, requestQueue time.Duration) { return r.
 // ends this call only.
 type Handler func(ctx context.Context, req *Request, reply []byte) ([]byte, error)
 
-// Control is a scheme of overload control.
-type Control int
-
-const (
-	// Credits is the default: server-issued credits after Breakwater (OSDI 2020), and rejection at the door.
-	Credits Control = iota
-	// NoControl admits everything that the clients' slots allow. It is the control arm of experiments.
-	NoControl
-)
-
-// String names the scheme as the command line does.
-func (c Control) String() string {
-	if c == NoControl {
-		return "none"
-	}
-	return "credits"
-}
-
 // ServerConfig configures a server. The zero value serves over kernel UDP on a free port.
 type ServerConfig struct {
 	// Interface, Address and Port say where to serve; they go before those in Endpoint. See EndpointConfig.
@@ -74,8 +57,12 @@ type ServerConfig struct {
 	// SLO is the latency that callers are promised, from which the control steers its queueing delay: target 0.4 of it,
 	// rejection from 0.8 of it (the paper's settings). 0 = 200 us.
 	SLO time.Duration
-	// Control is the scheme of overload control.
-	Control Control
+	// Scheme is the overload control by its name; "" = SchemeStillwater. Some of the others need their half at the clients: the same name in
+	// ClientConfig.
+	Scheme string
+	// Tuning is what the settings of the other schemes are for: the SLO, the workers, the slots and the floor in it are those of
+	// this configuration.
+	Tuning SchemeParams
 	// Workers bounds the requests in service, blocked ones included. 0 = 256.
 	Workers int
 	// Parallel is the number of handlers that can compute at the same time. 0 = GOMAXPROCS.
@@ -101,8 +88,6 @@ type Server struct {
 const (
 	sloDefault          = 200 * time.Microsecond
 	drainTimeoutDefault = 5 * time.Second
-	targetShare         = 0.4 // of the SLO: Breakwater, section 5.1
-	thresholdShare      = 0.8 // twice the target
 )
 
 // endpoint is the configuration of the port, with the short forms put in.
@@ -122,6 +107,9 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	if cfg.SLO < 0 || cfg.Workers < 0 || cfg.Parallel < 0 || cfg.DrainTimeout < 0 {
 		return nil, fmt.Errorf("server with SLO %v, %d workers, %d parallel, drain timeout %v: none may be negative",
 			cfg.SLO, cfg.Workers, cfg.Parallel, cfg.DrainTimeout)
+	}
+	if _, err := baseline.Lookup(cfg.Scheme, cfg.Tuning); err != nil {
+		return nil, err
 	}
 	s := &Server{cfg: cfg, ep: cfg.Shared}
 	if s.ep == nil {
@@ -144,24 +132,22 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 }
 
 // serveConfig derives the control's settings from the SLO.
-func (s *Server) serveConfig() dispatcher.ServeConfig {
+func (s *Server) serveConfig() (dispatcher.ServeConfig, error) {
 	parallel := s.cfg.Parallel
 	if parallel == 0 {
 		parallel = parallelDefault()
 	}
-	target := time.Duration(targetShare * float64(s.cfg.SLO))
-	threshold := time.Duration(thresholdShare * float64(s.cfg.SLO))
-	slots := s.ep.slotsMax()
-	var controller credit.Controller = credit.NewBreakwater(credit.BreakwaterConfig{
-		TargetDelay: target, DropThreshold: threshold, Workers: parallel, Slots: slots, NoFloor: s.cfg.NoFloor,
-	})
-	if s.cfg.Control == NoControl {
-		controller = credit.NewNone(slots)
+	params := s.cfg.Tuning
+	params.SLO, params.Workers, params.Slots, params.NoFloor = s.cfg.SLO, parallel, s.ep.slotsMax(), s.cfg.NoFloor
+	scheme, err := baseline.Lookup(s.cfg.Scheme, params)
+	if err != nil {
+		return dispatcher.ServeConfig{}, err
 	}
+	ledger := credit.Config{Slots: min(scheme.Slots, params.Slots), MaxSessions: s.ep.cfg.SessionsMax}
 	return dispatcher.ServeConfig{
-		Credit:  credit.NewLedger(credit.Config{Slots: slots, MaxSessions: s.ep.cfg.SessionsMax}, controller),
-		Workers: s.cfg.Workers, Parallel: parallel, TargetDelay: target, DropThreshold: threshold,
-	}
+		Credit:  credit.NewLedger(ledger, scheme.NewController()),
+		Workers: s.cfg.Workers, Parallel: parallel, TargetDelay: scheme.TargetDelay, DropThreshold: scheme.DropThreshold,
+	}, nil
 }
 
 // Endpoint is the server's port.
@@ -278,7 +264,12 @@ func (s *Server) logPanic(method string, v any) {
 // timeout is over, the contexts of the requests still in service are cancelled, and the error says how many they were.
 func (s *Server) Serve(ctx context.Context) error {
 	var err error
-	s.serves.Do(func() { err = s.ep.serve(s.serveConfig()) })
+	s.serves.Do(func() {
+		var cfg dispatcher.ServeConfig
+		if cfg, err = s.serveConfig(); err == nil {
+			err = s.ep.serve(cfg)
+		}
+	})
 	if err != nil {
 		return err
 	}

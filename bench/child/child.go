@@ -30,11 +30,12 @@ const spinForever = -1
 
 // ServeRequest starts a child's server.
 type ServeRequest struct {
-	Control sw.Control    `json:"control"`
-	SLO     time.Duration `json:"slo_ns"`
-	NoFloor bool          `json:"no_floor"`
-	Log     string        `json:"log"`  // path of a checker.Log for the executions; "" = none
-	Boot    uint32        `json:"boot"` // how they name this life of the server
+	Scheme  string          `json:"scheme"` // of overload control; "" = ours
+	Tuning  sw.SchemeParams `json:"tuning"`
+	SLO     time.Duration   `json:"slo_ns"`
+	NoFloor bool            `json:"no_floor"`
+	Log     string          `json:"log"`  // path of a checker.Log for the executions; "" = none
+	Boot    uint32          `json:"boot"` // how they name this life of the server
 	Transport
 }
 
@@ -56,9 +57,11 @@ type Opened struct {
 
 // DialRequest opens a child's sessions.
 type DialRequest struct {
-	Address  string `json:"address"`
-	Sessions int    `json:"sessions"`
-	Log      string `json:"log"` // path of a checker.Log for the outcomes; "" = none
+	Address  string          `json:"address"`
+	Sessions int             `json:"sessions"`
+	Scheme   string          `json:"scheme"` // of the server
+	Tuning   sw.SchemeParams `json:"tuning"`
+	Log      string          `json:"log"` // path of a checker.Log for the outcomes; "" = none
 	Transport
 }
 
@@ -181,7 +184,7 @@ func (s *serverChild) serve(r ServeRequest) (any, error) {
 		port = 0 // the host's own loopback, where somebody may have it
 	}
 	srv, err := sw.NewServer(sw.ServerConfig{
-		Endpoint: s.endpoint(port, r.Transport), SLO: r.SLO, Control: r.Control, NoFloor: r.NoFloor,
+		Endpoint: s.endpoint(port, r.Transport), SLO: r.SLO, Scheme: r.Scheme, Tuning: r.Tuning, NoFloor: r.NoFloor,
 	})
 	if err != nil {
 		return nil, err
@@ -282,7 +285,9 @@ func (c *clientChild) dial(r DialRequest) (any, error) {
 	if _, err := netip.ParseAddrPort(r.Address); err != nil {
 		return nil, err
 	}
-	client, err := sw.Dial(context.Background(), r.Address, sw.ClientConfig{Endpoint: c.endpoint(0, r.Transport)})
+	client, err := sw.Dial(context.Background(), r.Address, sw.ClientConfig{
+		Endpoint: c.endpoint(0, r.Transport), Scheme: r.Scheme, Tuning: r.Tuning,
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -75,7 +75,9 @@ func (p *Pair) ServeAndDial(ctx context.Context, s ServeRequest, sessions int) (
 	if server, err = p.Serve(ctx, s); err != nil {
 		return server, err
 	}
-	_, err = p.Dial(ctx, DialRequest{Address: server.Address, Sessions: sessions, Transport: s.Transport})
+	_, err = p.Dial(ctx, DialRequest{
+		Address: server.Address, Sessions: sessions, Scheme: s.Scheme, Tuning: s.Tuning, Transport: s.Transport,
+	})
 	return server, err
 }
 

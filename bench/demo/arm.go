@@ -11,17 +11,31 @@ import (
 	sw "github.com/stillwater-rpc/stillwater/runtime"
 )
 
+// The arms, by their schemes of control.
+const (
+	controlled   = sw.SchemeStillwater
+	uncontrolled = sw.SchemeNone
+)
+
+// label is what tables and results call an arm.
+func label(scheme string) string {
+	if scheme == controlled {
+		return "credits"
+	}
+	return scheme
+}
+
 // arm is one scheme of control in a lab of its own: fresh namespaces, a fresh server, a fresh client.
 type arm struct {
-	cfg     Config
-	control sw.Control
-	slo     time.Duration
-	pair    *child.Pair
-	server  child.Opened
+	cfg    Config
+	scheme string
+	slo    time.Duration
+	pair   *child.Pair
+	server child.Opened
 }
 
 // startArm starts both processes and opens the sessions.
-func startArm(ctx context.Context, cfg Config, control sw.Control, slo time.Duration) (*arm, error) {
+func startArm(ctx context.Context, cfg Config, scheme string, slo time.Duration) (*arm, error) {
 	pair, err := child.Start(ctx, child.Config{
 		Executable: cfg.Executable, ServerArgs: cfg.ServerArgs, ClientArgs: cfg.ClientArgs, Stderr: cfg.Err, Loopback: cfg.Loopback,
 		IPv6: cfg.IPv6,
@@ -29,8 +43,8 @@ func startArm(ctx context.Context, cfg Config, control sw.Control, slo time.Dura
 	if err != nil {
 		return nil, err
 	}
-	a := &arm{cfg: cfg, control: control, slo: slo, pair: pair}
-	a.server, err = pair.ServeAndDial(ctx, child.ServeRequest{Control: control, SLO: slo, Transport: child.Transport{Mode: cfg.Mode}}, cfg.Sessions)
+	a := &arm{cfg: cfg, scheme: scheme, slo: slo, pair: pair}
+	a.server, err = pair.ServeAndDial(ctx, child.ServeRequest{Scheme: scheme, SLO: slo, Transport: child.Transport{Mode: cfg.Mode}}, cfg.Sessions)
 	if err != nil {
 		return nil, errors.Join(err, pair.Close())
 	}
@@ -60,7 +74,7 @@ type openRun struct {
 
 func (a *arm) openLoop(ctx context.Context, loop load.OpenLoop) (r openRun, err error) {
 	loop.MaxOutstanding = outstandingMax
-	if a.control == sw.Credits {
+	if a.scheme == controlled {
 		// With control a call is worth nothing after the SLO, and says so. Without, nobody says anything: callers wait.
 		loop.Deadline = a.slo
 	}

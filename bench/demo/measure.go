@@ -119,10 +119,10 @@ func (a *arm) offer(ctx context.Context, c calibration, times float64) (Step, er
 	loop.BucketWidth = -1
 	r, err := a.openLoop(ctx, loop)
 	if err != nil {
-		return Step{}, fmt.Errorf("%v at %.1f times capacity: %w", a.control, times, err)
+		return Step{}, fmt.Errorf("%v at %.1f times capacity: %w", label(a.scheme), times, err)
 	}
 	s := Step{
-		Arm: a.control.String(), Port: a.server.Port, IPVersion: a.cfg.ipVersion(), Load: times, CapacityPerS: c.capacityPerS, SLONs: int64(a.slo),
+		Arm: label(a.scheme), Port: a.server.Port, IPVersion: a.cfg.ipVersion(), Load: times, CapacityPerS: c.capacityPerS, SLONs: int64(a.slo),
 		OfferedPerS: r.OfferedPerS, GoodputPerS: r.GoodputPerS,
 		LatencyNsP50: r.LatencyNsP50, LatencyNsP99: r.LatencyNsP99, LatencyNsP999: r.LatencyNsP999,
 		RejectedPerS: r.RejectedPerS, RejectLatencyNsP99: r.RejectLatencyNsP99, ExpiredPerS: r.ExpiredPerS,
@@ -159,7 +159,7 @@ func (a *arm) stepDown(ctx context.Context, c calibration, seed uint64) (fall, e
 	loop.BucketWidth, loop.Seed = bucketWidth, seed
 	r, err := a.openLoop(ctx, loop)
 	if err != nil {
-		return fall{}, fmt.Errorf("%v, step down: %w", a.control, err)
+		return fall{}, fmt.Errorf("%v, step down: %w", label(a.scheme), err)
 	}
 	return fall{buckets: r.Buckets, at: int((calmTime + overloadTime) / bucketWidth)}, nil
 }

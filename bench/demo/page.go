@@ -7,15 +7,14 @@ import (
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/bench/report"
-	sw "github.com/stillwater-rpc/stillwater/runtime"
 )
 
 // page is the report: what happens to goodput and tail as the load grows, why, and how fast it is over.
 func (e *experiment) page() report.Page {
 	r := e.result
 	sweep := report.Sweep{
-		Arms: []report.Arm{r.arm(sw.Credits), r.arm(sw.NoControl)}, CapacityPerS: r.Calibration.capacityPerS,
-		SLO: r.Calibration.slo, TargetDelay: time.Duration(r.highest(sw.Credits).TargetDelayNs),
+		Arms: []report.Arm{r.arm(controlled), r.arm(uncontrolled)}, CapacityPerS: r.Calibration.capacityPerS,
+		SLO: r.Calibration.slo, TargetDelay: time.Duration(r.highest(controlled).TargetDelayNs),
 	}
 	median, _ := r.recovery()
 	timeline := report.Timeline{Name: "credits, median of " + strconv.Itoa(len(r.Falls)), BucketWidth: bucketWidth, Shares: median}
@@ -53,8 +52,8 @@ func (e *experiment) page() report.Page {
 	}
 }
 
-func (r *Result) arm(control sw.Control) report.Arm {
-	a := report.Arm{Name: control.String()}
+func (r *Result) arm(scheme string) report.Arm {
+	a := report.Arm{Name: label(scheme)}
 	for _, s := range r.Steps {
 		if s.Arm != a.Name {
 			continue
@@ -64,7 +63,7 @@ func (r *Result) arm(control sw.Control) report.Arm {
 			LatencyNsP99: float64(s.LatencyNsP99), LatencyNsP999: float64(s.LatencyNsP999), QueueDelayNs: float64(s.QueueDelayNsMean),
 			CreditsPool: float64(s.CreditsPool), CreditsIssued: float64(s.CreditsIssued),
 		}
-		if control == sw.NoControl {
+		if scheme == uncontrolled {
 			p.CreditsPool, p.CreditsIssued = math.NaN(), math.NaN()
 		}
 		a.Points = append(a.Points, p)

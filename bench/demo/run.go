@@ -88,8 +88,8 @@ func (e *experiment) run(ctx context.Context) error {
 		return err
 	}
 	slo := e.result.Calibration.slo
-	for _, control := range []sw.Control{sw.NoControl, sw.Credits} {
-		if err := e.withArm(ctx, control, slo, e.sweep); err != nil {
+	for _, scheme := range []string{uncontrolled, controlled} {
+		if err := e.withArm(ctx, scheme, slo, e.sweep); err != nil {
 			return err
 		}
 	}
@@ -98,10 +98,10 @@ func (e *experiment) run(ctx context.Context) error {
 
 // first calibrates. Where the lab cannot be had, it goes to loopback, and says why.
 func (e *experiment) first(ctx context.Context) error {
-	a, err := startArm(ctx, e.cfg, sw.NoControl, sloFloor)
+	a, err := startArm(ctx, e.cfg, uncontrolled, sloFloor)
 	if err != nil && !e.cfg.Loopback && e.cfg.Mode == sw.ModeAuto && ctx.Err() == nil {
 		e.cfg.Loopback, e.cfg.Why = true, err.Error()
-		a, err = startArm(ctx, e.cfg, sw.NoControl, sloFloor)
+		a, err = startArm(ctx, e.cfg, uncontrolled, sloFloor)
 	}
 	if err != nil {
 		return fmt.Errorf("starting the lab: %w", err)
@@ -113,8 +113,8 @@ func (e *experiment) first(ctx context.Context) error {
 }
 
 // withArm runs f in a fresh lab and takes the lab down whatever happens.
-func (e *experiment) withArm(ctx context.Context, control sw.Control, slo time.Duration, f func(context.Context, *arm) error) error {
-	a, err := startArm(ctx, e.cfg, control, slo)
+func (e *experiment) withArm(ctx context.Context, scheme string, slo time.Duration, f func(context.Context, *arm) error) error {
+	a, err := startArm(ctx, e.cfg, scheme, slo)
 	if err != nil {
 		return fmt.Errorf("starting the lab: %w", err)
 	}
@@ -142,7 +142,7 @@ func (e *experiment) calibrate(ctx context.Context, a *arm) (err error) {
 func (e *experiment) sweep(ctx context.Context, a *arm) error {
 	highest := slices.Max(e.cfg.Loads)
 	for _, times := range e.cfg.Loads {
-		e.advance(fmt.Sprintf("%v, %.1f times capacity", a.control, times))
+		e.advance(fmt.Sprintf("%v, %.1f times capacity", label(a.scheme), times))
 		rounds := 1
 		if times == highest {
 			rounds = highestRounds
@@ -156,7 +156,7 @@ func (e *experiment) sweep(ctx context.Context, a *arm) error {
 			return err
 		}
 	}
-	if a.control != sw.Credits {
+	if a.scheme != controlled {
 		return nil
 	}
 	for i := range e.cfg.Steps {

@@ -5,14 +5,12 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	sw "github.com/stillwater-rpc/stillwater/runtime"
 )
 
 // highest is the step of an arm at the highest load.
-func (r *Result) highest(control sw.Control) (best Step) {
+func (r *Result) highest(scheme string) (best Step) {
 	for _, s := range r.Steps {
-		if s.Arm == control.String() && s.Load >= best.Load {
+		if s.Arm == label(scheme) && s.Load >= best.Load {
 			best = s
 		}
 	}
@@ -62,7 +60,7 @@ func (r *Result) timeline() string {
 
 // judge compares with what is expected, and says in one sentence what was seen.
 func (r *Result) judge() {
-	credits, none := r.highest(sw.Credits), r.highest(sw.NoControl)
+	credits, none := r.highest(controlled), r.highest(uncontrolled)
 	_, worst := r.recovery()
 	good, bare := credits.share(), none.share()
 	rejected := credits.RejectedPerS / max(credits.OfferedPerS, 1)

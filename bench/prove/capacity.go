@@ -25,7 +25,7 @@ const capacityOutstanding = 16
 
 // Capacity measures how many requests per second of that work the server can do, without overload control.
 func Capacity(ctx context.Context, p *child.Pair, window time.Duration, seed uint64) (perS float64, err error) {
-	if _, err := p.ServeAndDial(ctx, child.ServeRequest{Control: sw.NoControl}, 1); err != nil {
+	if _, err := p.ServeAndDial(ctx, child.ServeRequest{Scheme: sw.SchemeNone}, 1); err != nil {
 		return 0, err
 	}
 	plan := load.Plan{ServiceTime: Work, Warmup: window / 4, Duration: window, Seed: seed}

@@ -27,6 +27,7 @@ func newBench(c *cli) *cobra.Command {
 type benchFlags struct {
 	endpointFlags
 	load.Plan
+	scheme         scheme
 	method         string
 	connectTimeout time.Duration
 	html           string
@@ -36,6 +37,8 @@ type benchFlags struct {
 
 func (f *benchFlags) register(flags *pflag.FlagSet) {
 	f.endpointFlags.register(flags)
+	f.scheme = sw.SchemeStillwater
+	flags.Var(&f.scheme, "scheme", "the server's overload control, if that has a half at its clients: "+schemeUsage)
 	flags.StringVar(&f.method, "method", target.MethodEcho, "`method` to call; spin and sleep do the work of --service-time")
 	flags.Var(&f.ServiceTime, "service-time", "work that each request asks for, `shape:mean`, like exponential:10us")
 	flags.IntVar(&f.Sessions, "sessions", 1, "virtual clients, each with credits of its own")
@@ -72,6 +75,7 @@ type benchData struct {
 	Method    string         `json:"method"`
 	Port      string         `json:"port"` // xdp or udp
 	Mode      string         `json:"mode"`
+	Scheme    string         `json:"scheme"`
 	Capacity  float64        `json:"capacity_per_s,omitempty"` // what --load multiplied
 	Load      float64        `json:"load,omitempty"`           // times capacity
 	SpinNs    time.Duration  `json:"spin_ns"`                  // 0 = 50 us, negative = for ever
@@ -99,7 +103,7 @@ func newBencher(c *cli, f *benchFlags, address string) (b *bencher, err error) {
 	}
 	f.ReasonName = target.ReasonName
 	b = &bencher{c: c, f: f, address: address}
-	if b.client, err = c.dial(&f.endpointFlags, address); err != nil {
+	if b.client, err = c.dial(&f.endpointFlags, address, f.client()); err != nil {
 		return nil, err
 	}
 	if err := b.connect(); err != nil {
@@ -109,6 +113,13 @@ func newBencher(c *cli, f *benchFlags, address string) (b *bencher, err error) {
 		return nil, errors.Join(err, b.client.Close())
 	}
 	return b, nil
+}
+
+// client is the scheme's half, with settings for this load.
+func (f *benchFlags) client() sw.ClientConfig {
+	tuning := tuned(f.ServiceTime)
+	tuning.SLO, tuning.Clients, tuning.Seed = f.SLO, f.Sessions, f.Seed
+	return sw.ClientConfig{Scheme: string(f.scheme), Tuning: tuning}
 }
 
 // connect makes one call without work. A server that is not there, or that lacks the method, should not show as a run full of
@@ -122,7 +133,8 @@ func (b *bencher) connect() error {
 			return nil
 		}
 		rejected, ok := errors.AsType[*sw.RejectedError](err)
-		if !ok || rejected.Reason != sw.RejectOverloaded || ctx.Err() != nil {
+		shed := ok && rejected.Reason == sw.RejectOverloaded || errors.Is(err, sw.ErrThrottled)
+		if !shed || ctx.Err() != nil {
 			return callError(b.address, b.f.method, err)
 		}
 		time.Sleep(connectPause)
@@ -143,6 +155,7 @@ func (b *bencher) run(name string, times float64, generate func(context.Context,
 	}
 	data := benchData{
 		Address: b.address, Method: b.f.method, Port: b.client.Endpoint().PortName(), Mode: b.client.Endpoint().Mode(),
+		Scheme:   string(b.f.scheme),
 		Capacity: b.f.capacity, Load: times, SpinNs: b.f.Spin, CPUs: b.f.cpus,
 		Command: "stillwater " + strings.Join(b.c.args, " "), ElapsedNs: time.Since(started),
 		Result: result, Machine: report.Facts(), // facts after the run, for reading them takes time

@@ -20,6 +20,7 @@ const schemaCall = "stillwater.call.v1"
 // callFlags are the flags of call.
 type callFlags struct {
 	endpointFlags
+	scheme       scheme
 	timeout      time.Duration
 	trace        bool
 	count        int
@@ -59,7 +60,7 @@ server's packet queue, in its request queue, and in the handler. What is left is
 caller's goroutine and the endpoint's loop. The first call also opens the connection: --count 2 or more shows it apart.`
 
 func newCall(c *cli) *cobra.Command {
-	f := &callFlags{}
+	f := &callFlags{scheme: sw.SchemeStillwater}
 	cmd := &cobra.Command{
 		Use:   "call ADDRESS METHOD [PAYLOAD]",
 		Short: "Call a method, and see where the time went",
@@ -77,6 +78,7 @@ func newCall(c *cli) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	f.register(flags)
+	flags.Var(&f.scheme, "scheme", "the server's overload control, if that has a half at its clients: "+schemeUsage)
 	flags.DurationVar(&f.timeout, "timeout", time.Second, "deadline of each call, from its start")
 	flags.BoolVar(&f.trace, "trace", false, "print where the time went")
 	flags.IntVar(&f.count, "count", 1, "number of calls, one after the other; the first failure ends it")
@@ -112,7 +114,7 @@ func (f *callFlags) payload(cmd *cobra.Command, args []string) ([]byte, error) {
 }
 
 func call(c *cli, f *callFlags, server, method string, payload []byte) (err error) {
-	client, err := c.dial(&f.endpointFlags, server)
+	client, err := c.dial(&f.endpointFlags, server, sw.ClientConfig{Scheme: string(f.scheme)})
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stillwater-rpc/stillwater/bench/lab"
 	"github.com/stillwater-rpc/stillwater/bench/lab/labtest"
+	sw "github.com/stillwater-rpc/stillwater/runtime"
 )
 
 // place is where server and client stand.
@@ -253,8 +254,8 @@ func TestStatsInText(t *testing.T) {
 	p := places(t)[0]
 	out := p.run(t, "version") // a command without flags of an endpoint refuses them
 	out.check(t, exitUsage, "unknown flag")
-	lines := serveText(t, append(p.server, "--stats-interval", "1ms", "--control", "none", "--color", "always"), 5)
-	if !strings.HasPrefix(lines[0], "serving echo, sleep, spin on 127.0.0.1:") || !strings.Contains(lines[0], "SLO 200µs, control none") {
+	lines := serveText(t, append(p.server, "--stats-interval", "1ms", "--scheme", "none", "--color", "always"), 5)
+	if !strings.HasPrefix(lines[0], "serving echo, sleep, spin on 127.0.0.1:") || !strings.Contains(lines[0], "SLO 200µs, scheme none") {
 		t.Errorf("first line %q", lines[0])
 	}
 	if !strings.Contains(lines[1], "completed") || !strings.Contains(lines[1], "\x1b[") || !strings.Contains(lines[2], "credits") {
@@ -288,6 +289,24 @@ func TestStoppedAndContinued(t *testing.T) {
 			if code := s.exitOf(t); code != exitOK {
 				t.Errorf("exit code %d", code)
 			}
+		})
+	}
+}
+
+// TestSchemes serves under each scheme and offers it a load whose clients have their half of it.
+func TestSchemes(t *testing.T) {
+	p := places(t)[0]
+	for _, name := range sw.Schemes() {
+		t.Run(name, func(t *testing.T) {
+			s := startServe(t, p.onServer, append(p.server, "--scheme", name, "--scheme-work", "bimodal:1us")...)
+			r := p.run(t, "bench closed "+s.Address+quick+"--outstanding 6 -o json --scheme "+name)
+			r.check(t, exitOK)
+			var d benchData
+			r.decode(t, &d)
+			if s.Scheme != name || d.Scheme != name || d.Result.Counts.OK == 0 {
+				t.Errorf("server %s, client %s, books %+v", s.Scheme, d.Scheme, d.Result.Counts)
+			}
+			s.end(t)
 		})
 	}
 }

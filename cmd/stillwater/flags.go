@@ -159,8 +159,8 @@ func (c *cli) warnFallback(cfg sw.EndpointConfig, ep *sw.Endpoint) {
 	}
 }
 
-// dial opens a client on an endpoint of its own, which is closed with it.
-func (c *cli) dial(f *endpointFlags, server string) (*sw.Client, error) {
+// dial opens a client on an endpoint of its own, which is closed with it. Of the configuration it takes the scheme.
+func (c *cli) dial(f *endpointFlags, server string, config sw.ClientConfig) (*sw.Client, error) {
 	address, err := serverAddress(server)
 	if err != nil {
 		return nil, err
@@ -169,7 +169,8 @@ func (c *cli) dial(f *endpointFlags, server string) (*sw.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := sw.Dial(c.ctx, address, sw.ClientConfig{Endpoint: cfg})
+	config.Endpoint = cfg
+	client, err := sw.Dial(c.ctx, address, config)
 	if errors.Is(err, sw.ErrUnreachable) {
 		return nil, usageError("%w; that is --address and --interface here", err)
 	}

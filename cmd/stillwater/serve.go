@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stillwater-rpc/stillwater/bench/target"
+	"github.com/stillwater-rpc/stillwater/bench/workload"
 	sw "github.com/stillwater-rpc/stillwater/runtime"
 )
 
@@ -22,7 +24,8 @@ const schemaServe = "stillwater.serve.v1"
 type serveFlags struct {
 	endpointFlags
 	server        sw.ServerConfig
-	control       string
+	scheme        scheme
+	tuneFor       workload.ServiceTime // the zero value = not given
 	work          work
 	seed          uint64
 	statsInterval time.Duration
@@ -38,7 +41,7 @@ type serveReady struct {
 	Mode    string   `json:"mode"`
 	Methods []string `json:"methods"`
 	SLO     int64    `json:"slo_ns"`
-	Control string   `json:"control"`
+	Scheme  string   `json:"scheme"`
 	PID     int      `json:"pid"`
 }
 
@@ -57,7 +60,7 @@ AF_XDP is not to be had it serves on kernel UDP and says why. The first SIGINT o
 admitted ones are answered. The second stops at once.`
 
 func newServe(c *cli) *cobra.Command {
-	f := &serveFlags{}
+	f := &serveFlags{scheme: sw.SchemeStillwater}
 	cmd := &cobra.Command{
 		Use:     "serve",
 		Short:   "Serve echo and synthetic work",
@@ -72,7 +75,8 @@ func newServe(c *cli) *cobra.Command {
 	flags.BoolVar(&f.TrustedNetwork, "trusted-network", false,
 		"serve first contacts at once, without proof that they receive at their address")
 	flags.DurationVar(&f.server.SLO, "slo", 200*time.Microsecond, "`latency` that callers are promised; the control steers by it")
-	flags.StringVar(&f.control, "control", sw.Credits.String(), "overload control: `scheme` is credits or none")
+	flags.Var(&f.scheme, "scheme", "overload control: "+schemeUsage)
+	flags.Var(&f.tuneFor, "scheme-work", "work that the settings of --scheme are for, `shape:mean`; not given = that of --work, else exponential:10us")
 	flags.BoolVar(&f.server.NoFloor, "no-floor", false, "let a session that was just served fall to no credit at all")
 	flags.IntVar(&f.server.Workers, "workers", 0, "most requests in service, blocked ones included; 0 = 256")
 	flags.IntVar(&f.server.Parallel, "parallel", 0, "handlers that can compute at the same time; 0 = GOMAXPROCS")
@@ -87,14 +91,7 @@ func newServe(c *cli) *cobra.Command {
 
 // check refuses what the runtime would only misunderstand.
 func (f *serveFlags) check() error {
-	switch f.control {
-	case sw.Credits.String():
-		f.server.Control = sw.Credits
-	case sw.NoControl.String():
-		f.server.Control = sw.NoControl
-	default:
-		return usageError("--control %s: it must be credits or none", f.control)
-	}
+	f.server.Scheme, f.server.Tuning = string(f.scheme), tuned(cmp.Or(f.tuneFor, f.work.time))
 	switch {
 	case f.server.SLO <= 0:
 		return usageError("--slo %v: it must be above 0, like 200us", f.server.SLO)
@@ -180,11 +177,11 @@ func (c *cli) printReady(ep *sw.Endpoint, f *serveFlags, methods []string) error
 	if !c.text() {
 		return c.printLine(schemaServe, serveReady{
 			Event: "ready", Address: ep.Addr(), All: ep.Addrs(), Port: ep.PortName(), Mode: ep.Mode(), Methods: methods,
-			SLO: int64(f.server.SLO), Control: f.control, PID: os.Getpid(),
+			SLO: int64(f.server.SLO), Scheme: string(f.scheme), PID: os.Getpid(),
 		})
 	}
-	return c.print(fmt.Sprintf("serving %s on %s over %s; SLO %v, control %s\n",
-		strings.Join(methods, ", "), strings.Join(ep.Addrs(), " and "), ep.Mode(), f.server.SLO, f.control))
+	return c.print(fmt.Sprintf("serving %s on %s over %s; SLO %v, scheme %s\n",
+		strings.Join(methods, ", "), strings.Join(ep.Addrs(), " and "), ep.Mode(), f.server.SLO, f.scheme))
 }
 
 // untilStopped prints statistics until the server has drained, or a second signal forbids to wait for that.

@@ -35,7 +35,6 @@ func TestUsageErrors(t *testing.T) {
 		"xdp status lo lo":                "at most 1",
 		"serve --slo x":                   "invalid duration",
 		"serve --slo 0":                   "like 200us",
-		"serve --control fair":            "credits or none",
 		"serve --spin -2us":               "or forever",
 		"serve --cpu 1-x":                 "0-2,4",
 		"serve --work spin":               "spin:exponential:10us",
@@ -85,6 +84,17 @@ func TestUsageErrors(t *testing.T) {
 		"bench open 127.0.0.1 --rate 1 --service-time bimodal:1s": "take spin or sleep",
 		"bench closed 127.0.0.1 --outstanding 0":                  "at least 1",
 		"bench closed 127.0.0.1 --duration 0":                     "above 0",
+	} {
+		refused(t, line, word)
+	}
+}
+
+// TestUsageErrorsOfSchemes are such command lines of the overload control.
+func TestUsageErrorsOfSchemes(t *testing.T) {
+	const some = "breakwater-artifact, dagor, seda"
+	for line, word := range map[string]string{
+		"serve --scheme fair": some, "call 127.0.0.1 echo --scheme x": some, "bench open 127.0.0.1 --scheme x": some,
+		"serve --scheme-work 10us": "exponential:10us",
 	} {
 		refused(t, line, word)
 	}
