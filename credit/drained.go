@@ -61,7 +61,7 @@ func (l *Ledger) Probe(
 	return e.limit, e.seq, false
 }
 
-// list puts a session on the list that its demand says, unless it is on one.
+// list puts a session on the list that its demand says, unless it is on one, or will ask.
 func (l *Ledger) list(s Session, e *entry) {
 	if e.is(flagListed) {
 		return
@@ -69,6 +69,8 @@ func (l *Ledger) list(s Session, e *entry) {
 	to, flag := &l.waiting, uint8(flagWaiting)
 	if e.demand > 0 {
 		to, flag = &l.wanting, flagWanting
+	} else if l.config.Asking {
+		return
 	}
 	e.flags |= flag
 	e.prev, e.next = to.tail, 0

@@ -48,6 +48,8 @@ type Config struct {
 	// DrainedPerUpdate bounds the explicit credit updates per update of the pool. Zero or less means
 	// DefaultDrainedPerUpdate.
 	DrainedPerUpdate int
+	// Asking is for clients that ask for each credit: a session without known demand is not woken up, since it will say when it has any.
+	Asking bool
 	// Checked audits the whole ledger before and after every change, and panics on the first contradiction. For
 	// tests: it makes every event O(sessions).
 	Checked bool
@@ -359,6 +361,9 @@ func (l *Ledger) Update(now clock.Time, signal Signal) bool {
 
 // Admit decides at the door, for a request that Arrive has let in; if false, it is to be answered by a rejection.
 func (l *Ledger) Admit(a Arrival) bool { return l.control.Admit(a) }
+
+// Asking reports whether sessions get credits for what they ask for alone.
+func (l *Ledger) Asking() bool { return l.config.Asking }
 
 // Controller is the scheme that the ledger asks.
 func (l *Ledger) Controller() Controller { return l.control }

@@ -221,6 +221,9 @@ func (d *Dispatcher) Submit(now clock.Time, c *Call) {
 		return
 	}
 	d.pump(s)
+	if s.pace.limits.Ask && c.state == callQueued {
+		d.ask(s)
+	}
 }
 
 // wake is when a waiting call is looked at again: when it expires, or, without a deadline, when it is given up.
@@ -355,16 +358,25 @@ func (d *Dispatcher) armProbe(s *Session) {
 		d.caller.probes.Arm(&s.probe, s.gate.NextProbe())
 		return
 	}
-	d.stats.ProbesSent++
 	if s.remote == 0 {
+		d.stats.ProbesSent++
 		d.registerAgain(s)
 	} else {
-		m := wire.Probe{Session: s.remote, Next: wire.Number(s.gate.Next()), Seq: s.gate.Seq(), Demand: s.demand()}
-		if o := d.room(s.conn.Conn, m.Length()); o != nil {
-			o.buffer.Bytes = m.Append(o.buffer.Bytes)
-		}
+		d.ask(s)
 	}
 	d.caller.probes.Arm(&s.probe, s.gate.NextProbe())
+}
+
+// ask tells the server how much the session wants to send. One that is being registered has said so in its registration.
+func (d *Dispatcher) ask(s *Session) {
+	if s.remote == 0 {
+		return
+	}
+	d.stats.ProbesSent++
+	m := wire.Probe{Session: s.remote, Next: wire.Number(s.gate.Next()), Seq: s.gate.Seq(), Demand: s.demand()}
+	if o := d.room(s.conn.Conn, m.Length()); o != nil {
+		o.buffer.Bytes = m.Append(o.buffer.Bytes)
+	}
 }
 
 // registerAgain repeats a registration whose call has ended without an answer: number 0 on slot 0, with nothing left of its

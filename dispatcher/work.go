@@ -124,6 +124,9 @@ func (d *Dispatcher) probe(c *session.Conn, in inbound, p wire.Probe) {
 	}
 	d.stats.Probes++
 	d.tellCredit(c, in, place, p)
+	if d.server.ledger.Asking() { // who asks for each credit should not wait for the next update of the pool as well
+		d.wakeDrained()
+	}
 }
 
 // tellCredit answers a probe if the session has credits that its client does not know of. If not, it will be granted one in its turn.
@@ -166,7 +169,7 @@ func (d *Dispatcher) cancel(c *session.Conn, in inbound, x wire.Cancel) {
 	d.reject(c, peer, place, x.Number, x.Slot, wire.RejectCancelled)
 }
 
-// credits sizes the pool when its period is over, and grants to drained sessions, a bounded number a turn.
+// credits sizes the pool when its period is over, and grants to drained sessions.
 func (d *Dispatcher) credits() {
 	s := &d.server
 	if !s.ledger.UpdateDue(d.now) {
@@ -177,8 +180,13 @@ func (d *Dispatcher) credits() {
 	d.stats.DelaySum += delay
 	d.stats.Updates++
 	s.ledger.Update(d.now, credit.Signal{Delay: delay, RTT: d.rtt.Smoothed()})
+	d.wakeDrained()
+}
+
+// wakeDrained grants to drained sessions, a bounded number a turn.
+func (d *Dispatcher) wakeDrained() {
 	for range drainedGrantsTurn {
-		place, limit, seq, ok := s.ledger.PopDrained(d.now)
+		place, limit, seq, ok := d.server.ledger.PopDrained(d.now)
 		if !ok {
 			return
 		}

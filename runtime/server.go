@@ -143,7 +143,7 @@ func (s *Server) serveConfig() (dispatcher.ServeConfig, error) {
 	if err != nil {
 		return dispatcher.ServeConfig{}, err
 	}
-	ledger := credit.Config{Slots: min(scheme.Slots, params.Slots), MaxSessions: s.ep.cfg.SessionsMax}
+	ledger := credit.Config{Slots: min(scheme.Slots, params.Slots), MaxSessions: s.ep.cfg.SessionsMax, Asking: scheme.Asking}
 	return dispatcher.ServeConfig{
 		Credit:  credit.NewLedger(ledger, scheme.NewController()),
 		Workers: s.cfg.Workers, Parallel: parallel, TargetDelay: scheme.TargetDelay, DropThreshold: scheme.DropThreshold,

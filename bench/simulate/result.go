@@ -22,7 +22,8 @@ type Result struct {
 
 	LatencyP50 float64 `json:"latency_ns_p50"` // of answers
 	LatencyP99 float64 `json:"latency_ns_p99"`
-	RejectP50  float64 `json:"reject_ns_p50"` // until a caller learns that the server refused its call
+	RejectMean float64 `json:"reject_ns_mean"` // the same, on average
+	RejectP50  float64 `json:"reject_ns_p50"`  // until a caller learns that the server refused its call
 	RejectP99  float64 `json:"reject_ns_p99"`
 
 	Outcomes map[string]uint64 `json:"outcomes"` // of calls
@@ -140,7 +141,8 @@ func (r *recorder) result(p *play) *Result {
 	out := &Result{
 		Scenario: p.Scenario, CapacityPerS: p.Capacity(),
 		GoodputPerS: float64(r.good) / span, ThroughputPerS: float64(r.latency.TotalCount()) / span, OfferedPerS: float64(r.calls) / span,
-		LatencyP50: quantile(r.latency, 50), LatencyP99: quantile(r.latency, 99), RejectP50: quantile(r.refused, 50), RejectP99: quantile(r.refused, 99),
+		LatencyP50: quantile(r.latency, 50), LatencyP99: quantile(r.latency, 99),
+		RejectMean: r.refused.Mean(), RejectP50: quantile(r.refused, 50), RejectP99: quantile(r.refused, 99),
 		Outcomes:     make(map[string]uint64),
 		ReceivedPerS: float64(now.PacketsReceived-r.before.PacketsReceived) / span, SentPerS: float64(now.PacketsSent-r.before.PacketsSent) / span,
 		CreditPerS: float64(now.CreditUpdates-r.before.CreditUpdates+now.Probes-r.before.Probes) / span,

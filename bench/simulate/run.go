@@ -82,13 +82,14 @@ const sessionsFor = 2
 func (s Server) machine(scheme baseline.Scheme, sessions int) sim.MachineConfig {
 	m := sim.MachineConfig{
 		CPUs: s.CPUs, Poller: s.Poller, Ring: s.Ring,
+		Pause: sim.Pause{Every: time.Duration(s.Pause.Every), For: time.Duration(s.Pause.For)},
 		Costs: sim.Costs{
 			Receive: time.Duration(s.Costs.Receive), Send: time.Duration(s.Costs.Send),
 			Reject: time.Duration(s.Costs.Reject), Credit: time.Duration(s.Costs.Credit),
 		},
 		Serve: dispatcher.ServeConfig{Workers: s.InService, TargetDelay: scheme.TargetDelay, DropThreshold: scheme.DropThreshold},
 		Ledger: func() *credit.Ledger {
-			return credit.NewLedger(credit.Config{Slots: scheme.Slots, MaxSessions: sessions}, scheme.NewController())
+			return credit.NewLedger(credit.Config{Slots: scheme.Slots, MaxSessions: sessions, Asking: scheme.Asking}, scheme.NewController())
 		},
 	}
 	if s.Wait != nil {

@@ -47,14 +47,17 @@ type Scenario struct {
 	Window  Duration             `json:"window,omitempty"` // of Result.Windows; 0 = none
 }
 
-// Law changes settings of the credit law, of the schemes that have it. Zero values leave them as they are.
+// Law changes settings of a scheme. Zero values leave them as they are, and so do those of other schemes.
 type Law struct {
 	Alpha         float64  `json:"alpha,omitempty"`
 	Beta          float64  `json:"beta,omitempty"`
 	Target        Duration `json:"target,omitempty"`
 	DropThreshold Duration `json:"drop_threshold,omitempty"`
+	NoCredits     bool     `json:"no_credits,omitempty"`     // all slots for everybody, behind the scheme's door
 	NoAQM         bool     `json:"no_aqm,omitempty"`         // the door is never shut
 	NoSpeculation bool     `json:"no_speculation,omitempty"` // credits for known demand alone, which clients tell in messages of their own
+	DAGOR         DAGOR    `json:"dagor,omitzero"`
+	SEDA          SEDA     `json:"seda,omitzero"`
 }
 
 // Server describes the machine that serves.
@@ -63,6 +66,7 @@ type Server struct {
 	Poller    bool   `json:"poller,omitempty"` // a further CPU handles the packets; else whichever is free
 	Costs     *Costs `json:"costs,omitempty"`  // nil = PaperCosts
 	Ring      int    `json:"ring,omitempty"`   // packets that may wait; 0 = 4096
+	Pause     Pause  `json:"pause,omitzero"`   // all CPUs are away for a while, again and again
 	InService int    `json:"in_service,omitempty"`
 	// Wait is part of each handler.
 	Wait *Wait `json:"wait,omitempty"`
@@ -170,7 +174,7 @@ func (s Scenario) Validate() error {
 	d := s.withDefaults()
 	for name, v := range map[string]Duration{
 		"slo": d.SLO, "warmup": d.Warmup, "measure": d.Measure, "window": d.Window, "rtt": d.Network.RTT, "jitter": d.Network.Jitter,
-		"target": d.Law.Target, "drop_threshold": d.Law.DropThreshold,
+		"pause every": d.Server.Pause.Every, "pause for": d.Server.Pause.For,
 	} {
 		if v < 0 {
 			return fail("%s %v: it cannot be negative", name, time.Duration(v))
@@ -188,6 +192,8 @@ func (s Scenario) Validate() error {
 		return fail("%d clients on %d hosts: at least one on each, and at most %d", d.Clients, d.Hosts, clientsMax)
 	case d.Server.CPUs < 1 || d.Server.Ring < 0 || d.Server.InService < 0:
 		return fail("%d CPUs, ring %d, %d in service: at least 1, 0 and 0", d.Server.CPUs, d.Server.Ring, d.Server.InService)
+	case d.Server.Pause.For > 0 && d.Server.Pause.For >= d.Server.Pause.Every:
+		return fail("a pause of %v every %v: shorter than the time from one to the next", time.Duration(d.Server.Pause.For), time.Duration(d.Server.Pause.Every))
 	case d.Measure == 0:
 		return fail("nothing is measured: set measure")
 	case len(d.Demand) == 0 || d.Demand[0].At != 0:
@@ -220,6 +226,7 @@ func (s Scenario) scheme() (baseline.Scheme, error) {
 	scheme, err := baseline.Lookup(s.Scheme, baseline.Params{
 		Service: s.Service.Mean, RTT: time.Duration(s.Network.RTT), SLO: time.Duration(s.SLO), Shape: shape.String(),
 		Clients: s.Clients, Workers: s.Server.CPUs, Seed: s.Seed,
+		Tuning: s.Law.tuning(),
 	})
 	if err != nil {
 		return baseline.Scheme{}, fmt.Errorf("%w: %w", ErrScenario, err)

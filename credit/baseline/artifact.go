@@ -29,6 +29,7 @@ var (
 // forgets it.
 type artifact struct {
 	target, threshold time.Duration
+	alpha, beta       float64
 	cores             uint64
 	sessions          uint64
 	pool              uint64
@@ -39,9 +40,14 @@ type artifact struct {
 func makeArtifact(p Params, s *Scheme) {
 	s.Slots = artifactSlots
 	s.TargetDelay, s.DropThreshold = p.delay(artifactTarget), p.delay(artifactThreshold)
-	target, threshold, cores := s.TargetDelay, s.DropThreshold, uint64(p.Workers)
+	p.Tuning.delays(s)
+	law := artifact{
+		target: s.TargetDelay, threshold: s.DropThreshold, cores: uint64(p.Workers), pool: uint64(p.Workers),
+		alpha: or(p.Tuning.Alpha, artifactAlpha), beta: or(p.Tuning.Beta, artifactBeta),
+	}
 	s.NewController = func() credit.Controller {
-		return &artifact{target: target, threshold: threshold, cores: cores, pool: cores}
+		a := law
+		return &a
 	}
 	s.NewPolicy = func() client.Policy { return artifactClient{} }
 }
@@ -56,14 +62,14 @@ func (a *artifact) Update(now clock.Time, signal credit.Signal, _ credit.Load) b
 	}
 	a.due = now.Add(artifactPeriod)
 	if signal.Delay < a.target {
-		a.carry += artifactAlpha * float64(a.sessions)
+		a.carry += a.alpha * float64(a.sessions)
 		whole := uint64(a.carry)
 		a.carry -= float64(whole)
 		a.pool += whole
 	} else {
 		a.carry = 0
 		excess := float64(signal.Delay-a.target) / float64(a.target)
-		a.pool = uint64(float64(a.pool) * max(1-artifactBeta*excess, decreaseFactorMin))
+		a.pool = uint64(float64(a.pool) * max(1-a.beta*excess, decreaseFactorMin))
 	}
 	a.clamp()
 	return true

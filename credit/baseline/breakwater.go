@@ -6,9 +6,10 @@ import "github.com/stillwater-rpc/stillwater/credit"
 // has.
 func makePaper(p Params, s *Scheme) {
 	s.Deadlines = true // its clients expire what has waited for too long
+	p.Tuning.delays(s)
 	config := credit.BreakwaterConfig{
-		Alpha:         credit.DefaultAlpha, // section 5, as the next three
-		Beta:          credit.DefaultBeta,
+		Alpha:         or(p.Tuning.Alpha, credit.DefaultAlpha), // section 5, as the next three
+		Beta:          or(p.Tuning.Beta, credit.DefaultBeta),
 		TargetDelay:   s.TargetDelay,   // 0.4 SLO
 		DropThreshold: s.DropThreshold, // twice the target
 		Workers:       p.Workers,
@@ -23,7 +24,9 @@ func makePaper(p Params, s *Scheme) {
 // makeStillwater is ours.
 func makeStillwater(p Params, s *Scheme) {
 	s.Deadlines = true
+	p.Tuning.delays(s)
 	config := credit.BreakwaterConfig{
+		Alpha: p.Tuning.Alpha, Beta: p.Tuning.Beta,
 		TargetDelay: s.TargetDelay, DropThreshold: s.DropThreshold, Workers: p.Workers, Slots: p.Slots, NoFloor: p.NoFloor,
 	}
 	s.NewController = func() credit.Controller { return credit.NewBreakwater(config) }

@@ -16,8 +16,8 @@ const (
 	dagorKept         = 0.8                   // of the smoothed delay, each period; the rest is the new one
 	dagorAdaptEvery   = time.Millisecond      // the cut moves this often,
 	dagorAdaptAfter   = 2000                  // or after so many requests, if that is sooner
-	dagorDecrease     = 0.95                  // at or above the threshold
-	dagorIncrease     = 1.28                  // below it: 1 % of the priorities
+	dagorAlpha        = 0.05                  // of the cut that is lost at or above the threshold
+	dagorBeta         = 0.01                  // of the priorities that it gains below it
 	dagorCutMin       = 1.0
 	dagorCutMax       = 127.0
 	dagorCutFirst     = 32.0
@@ -35,6 +35,8 @@ var dagorThresholds = map[string]published[float64]{
 type dagor struct {
 	*credit.None
 	threshold time.Duration
+	decrease  float64 // factor of the cut
+	increase  float64 // of the cut, in priorities
 	due       clock.Time
 	delay     float64    // smoothed, in ns
 	cut       float64    // priorities above it are rejected
@@ -43,9 +45,16 @@ type dagor struct {
 }
 
 func makeDAGOR(p Params, s *Scheme) {
-	threshold := p.delay(dagorThresholds[p.Shape])
+	law := dagor{
+		threshold: or(p.Tuning.DAGOR.Threshold, p.delay(dagorThresholds[p.Shape])),
+		decrease:  1 - or(p.Tuning.DAGOR.Alpha, dagorAlpha),
+		increase:  or(p.Tuning.DAGOR.Beta, dagorBeta) * dagorPriorities,
+		cut:       dagorCutFirst,
+	}
 	s.NewController = func() credit.Controller {
-		return &dagor{None: credit.NewNone(p.Slots), threshold: threshold, cut: dagorCutFirst}
+		d := law
+		d.None = credit.NewNone(p.Slots)
+		return &d
 	}
 	seeds := newSeeds(p.Seed)
 	s.NewPolicy = func() client.Policy { return &dagorClient{rng: seeds.next()} }
@@ -67,9 +76,9 @@ func (d *dagor) Update(now clock.Time, signal credit.Signal, load credit.Load) b
 	}
 	d.arrivals, d.moved = 0, now
 	if d.delay >= float64(d.threshold) {
-		d.cut *= dagorDecrease
+		d.cut *= d.decrease
 	} else {
-		d.cut += dagorIncrease
+		d.cut += d.increase
 	}
 	d.cut = max(min(d.cut, dagorCutMax), dagorCutMin)
 	return true

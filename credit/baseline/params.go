@@ -31,6 +31,7 @@ type Params struct {
 	Slots   int           `json:"slots,omitempty"`      // most that a session may have outstanding, where the scheme says nothing; 0 = credit.DefaultSlots
 	NoFloor bool          `json:"no_floor,omitempty"`   // stillwater without the artifact's floor
 	Seed    uint64        `json:"seed,omitempty"`       // of SEDA's first rates and of DAGOR's priorities
+	Tuning  Tuning        `json:"tuning,omitzero"`      // what is to differ from the published settings
 }
 
 // withDefaults puts the paper's set-up in where nothing is said.
@@ -68,7 +69,7 @@ func (p Params) validate() error {
 	case p.Shape != "" && !slices.Contains(shapes, p.Shape):
 		return fmt.Errorf("baseline: shape %q: it must be %s", p.Shape, strings.Join(shapes, ", "))
 	}
-	return nil
+	return p.Tuning.validate()
 }
 
 // The set-up that the published settings are for (OSDI 2020, section 5).

@@ -39,22 +39,25 @@ type Scheme struct {
 	// Deadlines: the scheme makes use of a call's deadline, so that an experiment should set one. Published schemes of other kinds
 	// know none.
 	Deadlines bool
+	// Asking: clients tell their demand in messages of their own, and get credits for nothing else; of credit.Config.
+	Asking bool
 }
 
 // makers make the schemes, in the order in which they are listed. Each is given complete parameters, and a scheme with what most have in common.
 var makers = []struct {
-	name string
-	make func(Params, *Scheme)
+	name    string
+	make    func(Params, *Scheme)
+	credits bool // it is one of Breakwater's laws, whose parts can be switched off
 }{
-	{Stillwater, makeStillwater},
-	{BreakwaterPaper, makePaper},
-	{BreakwaterArtifact, makeArtifact},
-	{DAGOR, makeDAGOR},
-	{SEDA, makeSEDA},
-	{CoDel, makeCoDel},
-	{Window, makeWindow},
-	{Protego, makeProtego},
-	{None, makeNone},
+	{Stillwater, makeStillwater, true},
+	{BreakwaterPaper, makePaper, true},
+	{BreakwaterArtifact, makeArtifact, true},
+	{DAGOR, makeDAGOR, false},
+	{SEDA, makeSEDA, false},
+	{CoDel, makeCoDel, false},
+	{Window, makeWindow, false},
+	{Protego, makeProtego, false},
+	{None, makeNone, false},
 }
 
 // ErrUnknown is returned by Lookup for a name that no scheme has.
@@ -84,6 +87,9 @@ func Lookup(name string, p Params) (Scheme, error) {
 		}
 		s := Scheme{Name: name, Slots: p.Slots, TargetDelay: p.share(targetShare), DropThreshold: p.share(thresholdShare)}
 		m.make(p, &s)
+		if m.credits {
+			p.Tuning.parts(p.RTT, &s)
+		}
 		return s, nil
 	}
 	return Scheme{}, fmt.Errorf("%w %q: it must be %s", ErrUnknown, name, strings.Join(Names(), ", "))

@@ -39,4 +39,6 @@ type Limits struct {
 	DropOldest bool
 	// Expiry is how long a call may wait, besides what its deadline says; 0 = any time.
 	Expiry time.Duration
+	// Ask tells the server of each call that finds no credit, at once and in a message of its own; else the requests and the answers say enough.
+	Ask bool
 }

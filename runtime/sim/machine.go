@@ -25,6 +25,8 @@ type MachineConfig struct {
 	// the next packet, and only then the next request: run to completion.
 	Poller bool
 	Costs  Costs
+	// Pause takes all CPUs away for a while, again and again; zero = never.
+	Pause Pause
 	// Ring is how many packets may wait for a CPU; more are lost. Zero or less means 4096.
 	Ring int
 	// Devices says of each device how many requests it serves at the same time; Locks is the number of locks.
@@ -56,6 +58,7 @@ type Machine struct {
 	spare   *job
 	counted counters
 	life    int // which boot: what began in an earlier one is void
+	pauses  pauses
 
 	dropped  uint64        // packets that found the ring full
 	computed time.Duration // by handlers, on all CPUs
@@ -108,6 +111,7 @@ func (m *Machine) boot() {
 			panic("sim: " + err.Error()) // the names are ours
 		}
 	}
+	m.schedulePauses()
 }
 
 // kill loses what the process had.
@@ -128,9 +132,9 @@ func (m *Machine) arrive(p *packet) {
 	m.assign()
 }
 
-// wake is the dispatcher's deadline. If no CPU is free, the next one that is finds it.
+// wake is the dispatcher's deadline. If no CPU is free, or all are away, the next one that is back finds it.
 func (m *Machine) wake() {
-	if m.poller != nil && m.polling || m.poller == nil && len(m.idle) == 0 {
+	if m.pauses.away || m.poller != nil && m.polling || m.poller == nil && len(m.idle) == 0 {
 		return
 	}
 	m.turn()
@@ -139,6 +143,9 @@ func (m *Machine) wake() {
 
 // assign gives work to whoever is free.
 func (m *Machine) assign() {
+	if m.pauses.away {
+		return
+	}
 	if m.poller != nil && !m.polling {
 		m.polling = m.poller.packet() || m.poller.answer()
 	}
@@ -162,11 +169,12 @@ func (m *Machine) charge() time.Duration {
 
 // cpu is one CPU. It does one thing at a time, and what it does has its effect when it is over.
 type cpu struct {
-	m    *Machine
-	life int
-	step step
-	in   *packet // when receiving
-	job  *job    // when computing or answering
+	m      *Machine
+	life   int
+	pauses int // begun when its step was last put off
+	step   step
+	in     *packet // when receiving
+	job    *job    // when computing or answering
 }
 
 // step is what a CPU is at.
@@ -181,7 +189,7 @@ const (
 
 // spend makes the CPU busy.
 func (c *cpu) spend(s step, cost time.Duration) bool {
-	c.step = s
+	c.step, c.pauses = s, c.m.pauses.begun
 	c.m.w.at(c.m.w.now.Add(cost), c)
 	return true
 }
@@ -271,6 +279,9 @@ func (c *cpu) act(w *World) {
 			w.net.lost++
 			w.free(c.in)
 		}
+		return
+	}
+	if c.held() {
 		return
 	}
 	switch c.step {
