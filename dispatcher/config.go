@@ -5,6 +5,7 @@ import (
 
 	"github.com/stillwater-rpc/stillwater/credit"
 	"github.com/stillwater-rpc/stillwater/credit/client"
+	"github.com/stillwater-rpc/stillwater/hw/clock"
 	"github.com/stillwater-rpc/stillwater/wire"
 	"github.com/stillwater-rpc/stillwater/wire/session"
 )
@@ -42,6 +43,9 @@ type ServeConfig struct {
 	// Parallel is how many requests can be computed on at once: the queued work divided by it is how long the queue will take. 0 = 1.
 	Parallel int
 	QueueMax int // requests waiting; 0 = 131072. Beyond it they are rejected
+	// Backlog says how old the oldest packet is that waits for the dispatcher's owner, how long whatever else than a request has waited for a CPU, and how many
+	// packets wait, for a shell that keeps queues which neither its Port nor the dispatcher sees. nil = what Receive takes is the oldest.
+	Backlog func(now clock.Time) (packets, others time.Duration, count int)
 	// TargetDelay and DropThreshold are told to the clients, who expire by the one and time retransmission by the other.
 	TargetDelay, DropThreshold time.Duration
 }

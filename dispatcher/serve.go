@@ -196,7 +196,7 @@ func (d *Dispatcher) arrive(c *session.Conn, peer *session.Peer, place credit.Se
 	case deadline != 0 && deadline.Sub(d.now) <= d.needs(method):
 		method.service.Doubt()
 		d.turnAway(c, peer, place, r, wire.RejectExpired)
-	case !s.ledger.Admit(credit.Arrival{Now: d.now, Delay: wait + d.queueDelay(), Priority: r.Priority}) || s.queue.live >= s.QueueMax:
+	case !s.ledger.Admit(credit.Arrival{Now: d.now, Delay: d.delay(wait), Priority: r.Priority}) || s.queue.live >= s.QueueMax:
 		d.turnAway(c, peer, place, r, wire.RejectOverloaded)
 	default:
 		req := s.pool.get()
@@ -220,7 +220,16 @@ func (d *Dispatcher) queueDelay() time.Duration {
 }
 
 // Delay is the load signal: the age of the oldest packet plus the delay of the request queue.
-func (d *Dispatcher) Delay() time.Duration { return d.server.packetAge + d.queueDelay() }
+func (d *Dispatcher) Delay() time.Duration { return d.delay(d.server.packetAge) }
+
+// delay is the load signal, with so much packet-queue delay where the shell does not know more.
+func (d *Dispatcher) delay(packets time.Duration) time.Duration {
+	if d.server.Backlog == nil {
+		return packets + d.queueDelay()
+	}
+	packets, others, _ := d.server.Backlog(d.now)
+	return packets + max(others, d.queueDelay())
+}
 
 // turnAway rejects a request that possessed a credit: it is an answer, and closes the request.
 func (d *Dispatcher) turnAway(c *session.Conn, peer *session.Peer, place credit.Session, r *wire.Request, reason wire.RejectReason) {

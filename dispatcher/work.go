@@ -24,7 +24,7 @@ func (d *Dispatcher) Next(now clock.Time) *Request {
 			d.refuseQueued(req, credit.Expired, wire.RejectExpired)
 			continue
 		}
-		if s.dequeuer != nil && !s.dequeuer.Dequeue(now, now.Sub(req.arrival), s.queue.live) {
+		if s.dequeuer != nil && !s.dequeuer.Dequeue(now, now.Sub(req.arrival), s.queue.live+d.backlog()) {
 			d.refuseQueued(req, credit.Rejection, wire.RejectOverloaded)
 			continue
 		}
@@ -33,6 +33,14 @@ func (d *Dispatcher) Next(now clock.Time) *Request {
 		return req
 	}
 	return nil
+}
+
+// backlog is the number of packets that wait, where it is known.
+func (d *Dispatcher) backlog() (count int) {
+	if d.server.Backlog != nil {
+		_, _, count = d.server.Backlog(d.now)
+	}
+	return count
 }
 
 // needs is the least that must be left of a request's budget for its answer to be in time: its service, and its way back. The
@@ -290,6 +298,9 @@ func (d *Dispatcher) sweepTables() {
 
 // Drain refuses all new requests from here on; what was admitted is answered. Pending reports what is left.
 func (d *Dispatcher) Drain() { d.server.draining = true }
+
+// Oldest is when the oldest request that waits to be run was queued; zero when none does.
+func (d *Dispatcher) Oldest() clock.Time { return d.server.queue.oldest() }
 
 // Waiting reports whether requests wait to be run.
 func (d *Dispatcher) Waiting() bool { return d.server.queue.live > 0 }

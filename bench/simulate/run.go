@@ -81,7 +81,7 @@ const sessionsFor = 2
 // machine is the server for the simulator.
 func (s Server) machine(scheme baseline.Scheme, sessions int) sim.MachineConfig {
 	m := sim.MachineConfig{
-		CPUs: s.CPUs, Poller: s.Poller, Ring: s.Ring,
+		CPUs: s.CPUs, Poller: s.Poller, Ring: s.Ring, Threads: s.Threads,
 		Pause: sim.Pause{Every: time.Duration(s.Pause.Every), For: time.Duration(s.Pause.For)},
 		Costs: sim.Costs{
 			Receive: time.Duration(s.Costs.Receive), Send: time.Duration(s.Costs.Send),

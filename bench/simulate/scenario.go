@@ -62,11 +62,12 @@ type Law struct {
 
 // Server describes the machine that serves.
 type Server struct {
-	CPUs      int    `json:"cpus,omitempty"`   // 0 = 10
-	Poller    bool   `json:"poller,omitempty"` // a further CPU handles the packets; else whichever is free
-	Costs     *Costs `json:"costs,omitempty"`  // nil = PaperCosts
-	Ring      int    `json:"ring,omitempty"`   // packets that may wait; 0 = 4096
-	Pause     Pause  `json:"pause,omitzero"`   // all CPUs are away for a while, again and again
+	CPUs      int    `json:"cpus,omitempty"`    // 0 = 10
+	Poller    bool   `json:"poller,omitempty"`  // a further CPU handles the packets; else whichever is free
+	Costs     *Costs `json:"costs,omitempty"`   // nil = PaperCosts
+	Ring      int    `json:"ring,omitempty"`    // packets that may wait; 0 = 4096
+	Threads   bool   `json:"threads,omitempty"` // packets, handlers and answers take turns, as in the paper's runtime
+	Pause     Pause  `json:"pause,omitzero"`    // all CPUs are away for a while, again and again
 	InService int    `json:"in_service,omitempty"`
 	// Wait is part of each handler.
 	Wait *Wait `json:"wait,omitempty"`

@@ -55,7 +55,10 @@ func (w *World) packets() (n int) {
 			}
 		}
 		if h.machine != nil {
-			n += h.machine.nic.count
+			n += h.machine.readers.count
+			for i := range h.machine.nic {
+				n += h.machine.nic[i].count
+			}
 		}
 	}
 	return n

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/dispatcher"
+	"github.com/stillwater-rpc/stillwater/hw/clock"
 	"github.com/stillwater-rpc/stillwater/wire"
 )
 
@@ -69,6 +70,7 @@ type job struct {
 	life    int
 	steps   []Step
 	at      int
+	since   clock.Time // when its handler returned
 	next    *job
 }
 

@@ -25,6 +25,8 @@ type MachineConfig struct {
 	// the next packet, and only then the next request: run to completion.
 	Poller bool
 	Costs  Costs
+	// Threads has the CPUs run user-level threads, as the paper's runtime does; see there. Not with a Poller.
+	Threads bool
 	// Pause takes all CPUs away for a while, again and again; zero = never.
 	Pause Pause
 	// Ring is how many packets may wait for a CPU; more are lost. Zero or less means 4096.
@@ -47,12 +49,13 @@ const ringDefault = 4096
 type Machine struct {
 	*Host
 	cfg     MachineConfig
-	nic     packetQueue
-	idle    []*cpu // CPUs that run handlers and have nothing to do; the one that was last busy is last
-	poller  *cpu   // nil without one
-	polling bool   // the poller is busy
+	nic     []packetQueue // one, or one for each CPU
+	idle    []*cpu        // CPUs that run handlers and have nothing to do; the one that was last busy is last
+	poller  *cpu          // nil without one
+	polling bool          // the poller is busy
 	ready   jobQueue
-	done    jobQueue // with a poller: handlers that have returned
+	done    jobQueue    // with a poller, and with threads: handlers that have returned
+	readers packetQueue // with threads: packets that were received and not looked at
 	devices []device
 	locks   []lock
 	spare   *job
@@ -72,6 +75,7 @@ func (w *World) AddMachine(cfg dispatcher.Config, m MachineConfig) (*Machine, er
 	if m.Ledger == nil {
 		return nil, errors.New("a machine needs a ledger")
 	}
+	m.Threads = m.Threads && !m.Poller
 	m.CPUs = max(m.CPUs, 1)
 	m.Classes = max(m.Classes, 1)
 	if m.Ring <= 0 {
@@ -80,7 +84,10 @@ func (w *World) AddMachine(cfg dispatcher.Config, m MachineConfig) (*Machine, er
 	if m.Plan == nil {
 		m.Plan = Compute
 	}
-	machine := &Machine{cfg: m}
+	machine := &Machine{cfg: m, nic: make([]packetQueue, 1)}
+	if m.Threads {
+		machine.nic = make([]packetQueue, m.CPUs)
+	}
 	machine.Host = w.AddHost(cfg)
 	machine.Host.machine = machine
 	machine.boot()
@@ -91,8 +98,8 @@ func (w *World) AddMachine(cfg dispatcher.Config, m MachineConfig) (*Machine, er
 func (m *Machine) boot() {
 	m.life++
 	m.idle, m.poller, m.polling = m.idle[:0], nil, false
-	for range m.cfg.CPUs {
-		m.idle = append(m.idle, &cpu{m: m, life: m.life})
+	for i := range m.cfg.CPUs {
+		m.idle = append(m.idle, &cpu{m: m, life: m.life, queue: i % len(m.nic)})
 	}
 	if m.cfg.Poller {
 		m.poller = &cpu{m: m, life: m.life}
@@ -105,6 +112,9 @@ func (m *Machine) boot() {
 	m.ready, m.done, m.counted = jobQueue{}, jobQueue{}, counters{}
 	serve := m.cfg.Serve
 	serve.Credit, serve.Parallel = m.cfg.Ledger(), m.cfg.CPUs
+	if m.cfg.Threads {
+		serve.Backlog = m.backlog
+	}
 	m.d.Serve(serve)
 	for class := range m.cfg.Classes {
 		if err := m.d.Register(&dispatcher.Method{Name: methodName(class), ID: method(class)}); err != nil {
@@ -117,18 +127,22 @@ func (m *Machine) boot() {
 // kill loses what the process had.
 func (m *Machine) kill() {
 	m.life++
-	m.nic.drop(m.w)
+	for i := range m.nic {
+		m.nic[i].drop(m.w)
+	}
+	m.readers.drop(m.w)
 }
 
 // arrive puts a packet on the ring.
 func (m *Machine) arrive(p *packet) {
-	if m.nic.count >= m.cfg.Ring {
+	queue := &m.nic[m.ownQueue(p)]
+	if queue.count >= m.cfg.Ring {
 		m.dropped++
 		m.w.net.lost++
 		m.w.free(p)
 		return
 	}
-	m.nic.put(p)
+	queue.put(p)
 	m.assign()
 }
 
@@ -152,7 +166,7 @@ func (m *Machine) assign() {
 	for len(m.idle) > 0 {
 		last := len(m.idle) - 1
 		c := m.idle[last]
-		if !(m.poller == nil && c.packet() || c.resume() || c.request()) {
+		if !c.work() {
 			return
 		}
 		m.idle = m.idle[:last]
@@ -171,7 +185,9 @@ func (m *Machine) charge() time.Duration {
 type cpu struct {
 	m      *Machine
 	life   int
-	pauses int // begun when its step was last put off
+	pauses time.Duration // taken when its step was last put off
+	queue  int           // of packets, its own
+	left   int           // of its batch
 	step   step
 	in     *packet // when receiving
 	job    *job    // when computing or answering
@@ -189,15 +205,31 @@ const (
 
 // spend makes the CPU busy.
 func (c *cpu) spend(s step, cost time.Duration) bool {
-	c.step, c.pauses = s, c.m.pauses.begun
+	c.step, c.pauses = s, c.m.pauses.taken
 	c.m.w.at(c.m.w.now.Add(cost), c)
 	return true
 }
 
+// work finds something to do, and reports whether there is any.
+func (c *cpu) work() bool {
+	switch {
+	case c.m.poller != nil:
+		return c.resume() || c.request()
+	case c.m.cfg.Threads:
+		return c.resume() || c.more() || c.thread() || c.packet()
+	}
+	return c.packet() || c.resume() || c.request()
+}
+
 // packet takes the next packet, if there is one.
 func (c *cpu) packet() bool {
-	c.in = c.m.nic.take()
-	return c.in != nil && c.spend(stepReceive, time.Duration(messages(c.in.buf))*c.m.cfg.Costs.Receive)
+	if c.in = c.m.next(c.queue); c.in == nil {
+		return false
+	}
+	if c.left--; c.left < 0 {
+		c.left = threadBatch - 1
+	}
+	return c.spend(stepReceive, time.Duration(messages(c.in.buf))*c.m.cfg.Costs.Receive)
 }
 
 // messages counts the messages of a packet.
@@ -248,7 +280,7 @@ func (c *cpu) compute() bool {
 			return c.spend(stepCompute, s.For)
 		case !c.m.wait(j, s):
 			c.job = nil
-			if c.m.poller == nil && c.packet() || c.resume() || c.request() {
+			if c.work() {
 				return true
 			}
 		}
@@ -260,11 +292,15 @@ func (c *cpu) compute() bool {
 func (c *cpu) returned() bool {
 	m := c.m
 	c.job.request.Finished = m.w.now
-	if m.poller == nil {
+	if m.poller == nil && !m.cfg.Threads {
 		return c.spend(stepAnswer, m.cfg.Costs.Send)
 	}
+	c.job.since = m.w.now
 	m.done.put(c.job)
 	c.job = nil
+	if m.cfg.Threads {
+		return c.work()
+	}
 	if !m.polling {
 		m.polling = m.poller.answer()
 	}
@@ -286,9 +322,8 @@ func (c *cpu) act(w *World) {
 	}
 	switch c.step {
 	case stepReceive:
-		m.inbox.put(c.in)
+		m.received(c.in)
 		c.in = nil
-		m.d.Receive(w.now)
 	case stepCompute:
 		m.computed += c.job.steps[c.job.at].For
 		c.job.at++

@@ -1,6 +1,9 @@
 package sim
 
-import "time"
+import (
+	"math/rand/v2"
+	"time"
+)
 
 // Pause takes all CPUs of a machine away for a while, again and again, as the firmware of a real one does (system management interrupts) and a
 // hypervisor: what runs goes on later, packets arrive and wait, and nobody looks. The zero value is none.
@@ -11,8 +14,9 @@ type Pause struct {
 
 // pauses are those of a machine under way.
 type pauses struct {
-	begun int  // so far: what a CPU was at when one began takes longer by it
-	away  bool // in one now
+	taken time.Duration // by all so far: what a CPU was at when one began takes longer by it
+	away  bool          // in one now
+	rng   *rand.Rand
 }
 
 // pauseEdge is the beginning of a pause, and then its end.
@@ -24,7 +28,7 @@ type pauseEdge struct {
 
 // schedulePauses foresees the first pause.
 func (m *Machine) schedulePauses() {
-	m.pauses = pauses{}
+	m.pauses = pauses{rng: rand.New(rand.NewPCG(m.w.seed, streamPauses))}
 	if m.cfg.Pause.Every > 0 && m.cfg.Pause.For > 0 {
 		m.w.at(m.w.now.Add(m.cfg.Pause.Every), &pauseEdge{m, m.life, true})
 	}
@@ -36,9 +40,10 @@ func (p *pauseEdge) act(w *World) {
 		return
 	}
 	if p.start {
-		m.pauses.begun++
+		length := time.Duration(m.pauses.rng.ExpFloat64() * float64(m.cfg.Pause.For))
+		m.pauses.taken += length
 		m.pauses.away = true
-		w.at(w.now.Add(m.cfg.Pause.For), &pauseEdge{m, m.life, false})
+		w.at(w.now.Add(length), &pauseEdge{m, m.life, false})
 		w.at(w.now.Add(m.cfg.Pause.Every), p)
 		return
 	}
@@ -49,11 +54,11 @@ func (p *pauseEdge) act(w *World) {
 
 // held reports whether a pause began since the CPU was last asked, and puts the end of what it is at off by that.
 func (c *cpu) held() bool {
-	n := c.m.pauses.begun - c.pauses
-	if n == 0 {
+	late := c.m.pauses.taken - c.pauses
+	if late == 0 {
 		return false
 	}
-	c.pauses += n
-	c.m.w.at(c.m.w.now.Add(time.Duration(n)*c.m.cfg.Pause.For), c)
+	c.pauses += late
+	c.m.w.at(c.m.w.now.Add(late), c)
 	return true
 }

@@ -18,6 +18,7 @@ const (
 	streamArrivals
 	streamService
 	streamKeys
+	streamPauses
 )
 
 // World is a simulated cluster. Its owner adds hosts and sources, and then lets it Run.
