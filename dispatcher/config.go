@@ -43,9 +43,11 @@ type ServeConfig struct {
 	// Parallel is how many requests can be computed on at once: the queued work divided by it is how long the queue will take. 0 = 1.
 	Parallel int
 	QueueMax int // requests waiting; 0 = 131072. Beyond it they are rejected
-	// Backlog says how old the oldest packet is that waits for the dispatcher's owner, how long whatever else than a request has waited for a CPU, and how many
-	// packets wait, for a shell that keeps queues which neither its Port nor the dispatcher sees. nil = what Receive takes is the oldest.
-	Backlog func(now clock.Time) (packets, others time.Duration, count int)
+	// Backlog is the load signal of a shell that keeps queues of its own, for each CPU, which neither its Port nor the dispatcher sees: the whole of the
+	// queueing delay, and how many packets wait there. nil = what Receive takes is the oldest, and requests are started in their order.
+	Backlog func(now clock.Time) (delay time.Duration, count int)
+	// Queued is told of each request that was admitted, for a shell that says itself which one to Start; nil = it takes what Next gives it.
+	Queued func(*Request)
 	// TargetDelay and DropThreshold are told to the clients, who expire by the one and time retransmission by the other.
 	TargetDelay, DropThreshold time.Duration
 }

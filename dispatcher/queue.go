@@ -73,14 +73,6 @@ func (q *requestQueue) remove(r *Request) {
 	q.work -= r.cost
 }
 
-// oldest is when the oldest request was queued; zero for an empty queue.
-func (q *requestQueue) oldest() clock.Time {
-	if q.head == q.tail {
-		return 0
-	}
-	return q.ring[q.head&uint64(len(q.ring)-1)].enqueued
-}
-
 // age is how long the oldest request has waited.
 func (q *requestQueue) age(now clock.Time) time.Duration {
 	if q.head == q.tail {

@@ -208,6 +208,9 @@ func (d *Dispatcher) arrive(c *session.Conn, peer *session.Peer, place credit.Se
 		d.replaced(d.tableFor(peer, place).Begin(r.Number, r.Slot, req))
 		s.queue.push(req)
 		d.stats.Admitted++
+		if s.Queued != nil {
+			s.Queued(req)
+		}
 	}
 }
 
@@ -227,8 +230,8 @@ func (d *Dispatcher) delay(packets time.Duration) time.Duration {
 	if d.server.Backlog == nil {
 		return packets + d.queueDelay()
 	}
-	packets, others, _ := d.server.Backlog(d.now)
-	return packets + max(others, d.queueDelay())
+	delay, _ := d.server.Backlog(d.now)
+	return delay
 }
 
 // turnAway rejects a request that possessed a credit: it is an answer, and closes the request.

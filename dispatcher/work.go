@@ -19,26 +19,49 @@ func (d *Dispatcher) Next(now clock.Time) *Request {
 		if req == nil {
 			return nil
 		}
-		if req.Deadline != 0 && req.Deadline.Sub(now) < d.needs(req.Method) {
-			req.Method.service.Doubt()
-			d.refuseQueued(req, credit.Expired, wire.RejectExpired)
-			continue
+		if d.startable(req) {
+			return req
 		}
-		if s.dequeuer != nil && !s.dequeuer.Dequeue(now, now.Sub(req.arrival), s.queue.live+d.backlog()) {
-			d.refuseQueued(req, credit.Rejection, wire.RejectOverloaded)
-			continue
-		}
-		req.state = requestRunning
-		s.inService++
-		return req
 	}
 	return nil
+}
+
+// Start is Next for a request that was queued then, if it still waits: for a shell that has been told of it by Queued. Nil if it does not, is not worth
+// running any more, or if as many are in service as allowed: then it waits on.
+func (d *Dispatcher) Start(now clock.Time, req *Request, queued clock.Time) *Request {
+	d.now = now
+	s := &d.server
+	if req.state != requestQueued || req.enqueued != queued || s.inService >= s.Workers {
+		return nil
+	}
+	s.queue.remove(req)
+	if !d.startable(req) {
+		return nil
+	}
+	return req
+}
+
+// startable puts a request that was taken from the queue in service, or rejects it.
+func (d *Dispatcher) startable(req *Request) bool {
+	s := &d.server
+	if req.Deadline != 0 && req.Deadline.Sub(d.now) < d.needs(req.Method) {
+		req.Method.service.Doubt()
+		d.refuseQueued(req, credit.Expired, wire.RejectExpired)
+		return false
+	}
+	if s.dequeuer != nil && !s.dequeuer.Dequeue(d.now, d.now.Sub(req.arrival), s.queue.live+d.backlog()) {
+		d.refuseQueued(req, credit.Rejection, wire.RejectOverloaded)
+		return false
+	}
+	req.state = requestRunning
+	s.inService++
+	return true
 }
 
 // backlog is the number of packets that wait, where it is known.
 func (d *Dispatcher) backlog() (count int) {
 	if d.server.Backlog != nil {
-		_, _, count = d.server.Backlog(d.now)
+		_, count = d.server.Backlog(d.now)
 	}
 	return count
 }
@@ -298,9 +321,6 @@ func (d *Dispatcher) sweepTables() {
 
 // Drain refuses all new requests from here on; what was admitted is answered. Pending reports what is left.
 func (d *Dispatcher) Drain() { d.server.draining = true }
-
-// Oldest is when the oldest request that waits to be run was queued; zero when none does.
-func (d *Dispatcher) Oldest() clock.Time { return d.server.queue.oldest() }
 
 // Waiting reports whether requests wait to be run.
 func (d *Dispatcher) Waiting() bool { return d.server.queue.live > 0 }

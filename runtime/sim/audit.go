@@ -55,9 +55,8 @@ func (w *World) packets() (n int) {
 			}
 		}
 		if h.machine != nil {
-			n += h.machine.readers.count
-			for i := range h.machine.nic {
-				n += h.machine.nic[i].count
+			for i := range h.machine.lanes {
+				n += h.machine.lanes[i].packets()
 			}
 		}
 	}

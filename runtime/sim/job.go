@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/dispatcher"
-	"github.com/stillwater-rpc/stillwater/hw/clock"
 	"github.com/stillwater-rpc/stillwater/wire"
 )
 
@@ -70,7 +69,6 @@ type job struct {
 	life    int
 	steps   []Step
 	at      int
-	since   clock.Time // when its handler returned
 	next    *job
 }
 

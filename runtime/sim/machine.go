@@ -27,7 +27,7 @@ type MachineConfig struct {
 	Costs  Costs
 	// Threads has the CPUs run user-level threads, as the paper's runtime does; see there. Not with a Poller.
 	Threads bool
-	// Pause takes all CPUs away for a while, again and again; zero = never.
+	// Pause takes a CPU away now and then; zero = never.
 	Pause Pause
 	// Ring is how many packets may wait for a CPU; more are lost. Zero or less means 4096.
 	Ring int
@@ -49,19 +49,19 @@ const ringDefault = 4096
 type Machine struct {
 	*Host
 	cfg     MachineConfig
-	nic     []packetQueue // one, or one for each CPU
-	idle    []*cpu        // CPUs that run handlers and have nothing to do; the one that was last busy is last
-	poller  *cpu          // nil without one
-	polling bool          // the poller is busy
+	lanes   []lane // one, or one for each CPU
+	idle    []*cpu // CPUs that run handlers and have nothing to do; the one that was last busy is last
+	poller  *cpu   // nil without one
+	polling bool   // the poller is busy
 	ready   jobQueue
-	done    jobQueue    // with a poller, and with threads: handlers that have returned
-	readers packetQueue // with threads: packets that were received and not looked at
+	done    jobQueue // with a poller: handlers that have returned
 	devices []device
 	locks   []lock
 	spare   *job
 	counted counters
 	life    int // which boot: what began in an earlier one is void
 	pauses  pauses
+	reader  *cpu // with threads: the one that has received last
 
 	dropped  uint64        // packets that found the ring full
 	computed time.Duration // by handlers, on all CPUs
@@ -84,9 +84,9 @@ func (w *World) AddMachine(cfg dispatcher.Config, m MachineConfig) (*Machine, er
 	if m.Plan == nil {
 		m.Plan = Compute
 	}
-	machine := &Machine{cfg: m, nic: make([]packetQueue, 1)}
+	machine := &Machine{cfg: m, lanes: make([]lane, 1)}
 	if m.Threads {
-		machine.nic = make([]packetQueue, m.CPUs)
+		machine.lanes = make([]lane, m.CPUs)
 	}
 	machine.Host = w.AddHost(cfg)
 	machine.Host.machine = machine
@@ -99,7 +99,7 @@ func (m *Machine) boot() {
 	m.life++
 	m.idle, m.poller, m.polling = m.idle[:0], nil, false
 	for i := range m.cfg.CPUs {
-		m.idle = append(m.idle, &cpu{m: m, life: m.life, queue: i % len(m.nic)})
+		m.idle = append(m.idle, &cpu{m: m, life: m.life, number: i, lane: &m.lanes[i%len(m.lanes)]})
 	}
 	if m.cfg.Poller {
 		m.poller = &cpu{m: m, life: m.life}
@@ -113,7 +113,7 @@ func (m *Machine) boot() {
 	serve := m.cfg.Serve
 	serve.Credit, serve.Parallel = m.cfg.Ledger(), m.cfg.CPUs
 	if m.cfg.Threads {
-		serve.Backlog = m.backlog
+		serve.Backlog, serve.Queued, serve.Workers = m.backlog, m.queued, threadsMax
 	}
 	m.d.Serve(serve)
 	for class := range m.cfg.Classes {
@@ -121,21 +121,20 @@ func (m *Machine) boot() {
 			panic("sim: " + err.Error()) // the names are ours
 		}
 	}
-	m.schedulePauses()
+	m.foreseePauses()
 }
 
 // kill loses what the process had.
 func (m *Machine) kill() {
 	m.life++
-	for i := range m.nic {
-		m.nic[i].drop(m.w)
+	for i := range m.lanes {
+		m.lanes[i].drop(m.w)
 	}
-	m.readers.drop(m.w)
 }
 
 // arrive puts a packet on the ring.
 func (m *Machine) arrive(p *packet) {
-	queue := &m.nic[m.ownQueue(p)]
+	queue := &m.laneOf(p).nic
 	if queue.count >= m.cfg.Ring {
 		m.dropped++
 		m.w.net.lost++
@@ -146,9 +145,9 @@ func (m *Machine) arrive(p *packet) {
 	m.assign()
 }
 
-// wake is the dispatcher's deadline. If no CPU is free, or all are away, the next one that is back finds it.
+// wake is the dispatcher's deadline. If no CPU is free, the next one that is finds it.
 func (m *Machine) wake() {
-	if m.pauses.away || m.poller != nil && m.polling || m.poller == nil && len(m.idle) == 0 {
+	if m.poller != nil && m.polling || m.poller == nil && len(m.idle) == 0 {
 		return
 	}
 	m.turn()
@@ -157,19 +156,17 @@ func (m *Machine) wake() {
 
 // assign gives work to whoever is free.
 func (m *Machine) assign() {
-	if m.pauses.away {
-		return
-	}
 	if m.poller != nil && !m.polling {
 		m.polling = m.poller.packet() || m.poller.answer()
 	}
 	for len(m.idle) > 0 {
 		last := len(m.idle) - 1
 		c := m.idle[last]
+		m.idle = m.idle[:last] // while it looks for work it is not idle
 		if !c.work() {
+			m.idle = append(m.idle, c)
 			return
 		}
-		m.idle = m.idle[:last]
 	}
 }
 
@@ -185,9 +182,9 @@ func (m *Machine) charge() time.Duration {
 type cpu struct {
 	m      *Machine
 	life   int
-	pauses time.Duration // taken when its step was last put off
-	queue  int           // of packets, its own
-	left   int           // of its batch
+	late   time.Duration // it was away during its step
+	number int           // among those that run handlers
+	lane   *lane
 	step   step
 	in     *packet // when receiving
 	job    *job    // when computing or answering
@@ -205,7 +202,7 @@ const (
 
 // spend makes the CPU busy.
 func (c *cpu) spend(s step, cost time.Duration) bool {
-	c.step, c.pauses = s, c.m.pauses.taken
+	c.step = s
 	c.m.w.at(c.m.w.now.Add(cost), c)
 	return true
 }
@@ -216,20 +213,15 @@ func (c *cpu) work() bool {
 	case c.m.poller != nil:
 		return c.resume() || c.request()
 	case c.m.cfg.Threads:
-		return c.resume() || c.more() || c.thread() || c.packet()
+		return c.resume() || c.schedule()
 	}
 	return c.packet() || c.resume() || c.request()
 }
 
 // packet takes the next packet, if there is one.
 func (c *cpu) packet() bool {
-	if c.in = c.m.next(c.queue); c.in == nil {
-		return false
-	}
-	if c.left--; c.left < 0 {
-		c.left = threadBatch - 1
-	}
-	return c.spend(stepReceive, time.Duration(messages(c.in.buf))*c.m.cfg.Costs.Receive)
+	c.in = c.m.lanes[0].nic.take()
+	return c.in != nil && c.spend(stepReceive, time.Duration(messages(c.in.buf))*c.m.cfg.Costs.Receive)
 }
 
 // messages counts the messages of a packet.
@@ -295,12 +287,13 @@ func (c *cpu) returned() bool {
 	if m.poller == nil && !m.cfg.Threads {
 		return c.spend(stepAnswer, m.cfg.Costs.Send)
 	}
-	c.job.since = m.w.now
-	m.done.put(c.job)
-	c.job = nil
 	if m.cfg.Threads {
+		c.lane.put(thread{since: m.w.now, job: c.job})
+		c.job = nil
 		return c.work()
 	}
+	m.done.put(c.job)
+	c.job = nil
 	if !m.polling {
 		m.polling = m.poller.answer()
 	}
@@ -322,7 +315,7 @@ func (c *cpu) act(w *World) {
 	}
 	switch c.step {
 	case stepReceive:
-		m.received(c.in)
+		c.received(c.in)
 		c.in = nil
 	case stepCompute:
 		m.computed += c.job.steps[c.job.at].For

@@ -38,7 +38,6 @@ type packet struct {
 	to      *Host
 	buf     []byte
 	arrival clock.Time // at the host's NIC
-	since   clock.Time // when it was received there, where that is not the same
 	next    *packet    // in a queue, or among the spare ones
 }
 

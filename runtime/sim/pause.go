@@ -2,63 +2,94 @@ package sim
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
-// Pause takes all CPUs of a machine away for a while, again and again, as the firmware of a real one does (system management interrupts) and a
-// hypervisor: what runs goes on later, packets arrive and wait, and nobody looks. The zero value is none.
+// Pause takes a CPU away from a machine now and then, each by itself, as interrupts, kernel threads and hypervisors do: what it is at goes on later, and
+// what waits for it waits on, or for another. The zero value is never.
 type Pause struct {
-	Every time.Duration // from the beginning of one to the beginning of the next
-	For   time.Duration
+	Every time.Duration // on average, from one to the next of the same CPU; exponentially distributed
+	For   time.Duration // on average, exponentially distributed
 }
 
 // pauses are those of a machine under way.
 type pauses struct {
-	taken time.Duration // by all so far: what a CPU was at when one began takes longer by it
-	away  bool          // in one now
-	rng   *rand.Rand
+	Pause
+	rng *rand.Rand
 }
 
-// pauseEdge is the beginning of a pause, and then its end.
+func (p *pauses) draw(mean time.Duration) time.Duration {
+	return time.Duration(p.rng.ExpFloat64() * float64(mean))
+}
+
+// pauseEdge is the beginning of a CPU's pause, and then its end.
 type pauseEdge struct {
-	m     *Machine
-	life  int
-	start bool
+	c    *cpu
+	away bool
+	free bool // the CPU had nothing to do when it began
 }
 
-// schedulePauses foresees the first pause.
-func (m *Machine) schedulePauses() {
-	m.pauses = pauses{rng: rand.New(rand.NewPCG(m.w.seed, streamPauses))}
-	if m.cfg.Pause.Every > 0 && m.cfg.Pause.For > 0 {
-		m.w.at(m.w.now.Add(m.cfg.Pause.Every), &pauseEdge{m, m.life, true})
+// foreseePauses foresees the first pause of each CPU.
+func (m *Machine) foreseePauses() {
+	m.pauses = pauses{Pause: m.cfg.Pause, rng: rand.New(rand.NewPCG(m.w.seed, streamPauses))}
+	if m.pauses.Every <= 0 || m.pauses.For <= 0 {
+		return
+	}
+	for _, c := range m.idle {
+		m.w.at(m.w.now.Add(m.pauses.draw(m.pauses.Every)), &pauseEdge{c: c})
+	}
+	if m.poller != nil {
+		m.w.at(m.w.now.Add(m.pauses.draw(m.pauses.Every)), &pauseEdge{c: m.poller})
 	}
 }
 
 func (p *pauseEdge) act(w *World) {
-	m := p.m
-	if p.life != m.life { // of a process that was killed
+	c := p.c
+	m := c.m
+	switch {
+	case c.life != m.life: // of a process that was killed
+		return
+	case p.away:
+		p.away = false
+		w.at(w.now.Add(m.pauses.draw(m.pauses.Every)), p)
+		if p.free {
+			c.rest()
+			m.turn() // what was due meanwhile
+			m.assign()
+		}
 		return
 	}
-	if p.start {
-		length := time.Duration(m.pauses.rng.ExpFloat64() * float64(m.cfg.Pause.For))
-		m.pauses.taken += length
-		m.pauses.away = true
-		w.at(w.now.Add(length), &pauseEdge{m, m.life, false})
-		w.at(w.now.Add(m.cfg.Pause.Every), p)
-		return
+	length := m.pauses.draw(m.pauses.For)
+	p.away, p.free = true, c.leave()
+	if !p.free {
+		c.late += length
 	}
-	m.pauses.away = false
-	m.turn()
-	m.assign()
+	w.at(w.now.Add(length), p)
 }
 
-// held reports whether a pause began since the CPU was last asked, and puts the end of what it is at off by that.
-func (c *cpu) held() bool {
-	late := c.m.pauses.taken - c.pauses
-	if late == 0 {
+// leave takes a CPU that has nothing to do from those that are given work, and reports whether it had nothing to do.
+func (c *cpu) leave() bool {
+	m := c.m
+	if c == m.poller {
+		free := !m.polling
+		m.polling = true
+		return free
+	}
+	i := slices.Index(m.idle, c)
+	if i < 0 {
 		return false
 	}
-	c.pauses += late
-	c.m.w.at(c.m.w.now.Add(late), c)
+	m.idle = slices.Delete(m.idle, i, i+1)
+	return true
+}
+
+// held reports whether the CPU was away during what it is at, and puts the end of that off.
+func (c *cpu) held() bool {
+	if c.late == 0 {
+		return false
+	}
+	c.m.w.at(c.m.w.now.Add(c.late), c)
+	c.late = 0
 	return true
 }

@@ -17,14 +17,15 @@ type Runner struct{}
 // Machine is the paper's server, the same for every point and every scheme. Its constants were set from what the paper shows of a server without control,
 // and of low load; docs/simulator.md says how.
 var Machine = simulate.Server{
-	Costs: &simulate.PaperCosts,
-	Pause: simulate.Pause{Every: simulate.Duration(200 * time.Millisecond), For: simulate.Duration(350 * time.Microsecond)},
+	Costs:   &simulate.PaperCosts,
+	Threads: true,
+	Pause:   simulate.Pause{Every: simulate.Duration(2500 * time.Microsecond), For: simulate.Duration(30 * time.Microsecond)},
 }
 
 // Costs says in words what Machine is.
 func Costs() string {
 	c, p := Machine.Costs, Machine.Pause
-	return fmt.Sprintf("%v to receive a message, %v to send a reply, %v to refuse, %v to grant; all CPUs away for %v every %v",
+	return fmt.Sprintf("%v to receive a message, %v to send a reply, %v to refuse, %v to grant; each CPU away for %v every %v",
 		time.Duration(c.Receive), time.Duration(c.Send), time.Duration(c.Reject), time.Duration(c.Credit), time.Duration(p.For), time.Duration(p.Every))
 }
 
