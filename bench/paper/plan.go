@@ -132,6 +132,7 @@ func (b *planner) add(f figure, c Cell) error {
 
 // point returns the index of a run, which it adds if it is new.
 func (b *planner) point(p Point) int {
+	p.Warmup = b.plan.Size.warmup(p)
 	key := p.key()
 	index, found := b.known[key]
 	if !found {

@@ -77,10 +77,10 @@ func (p Point) key() string {
 	return fmt.Sprintf("%+v", p)
 }
 
-// seed mixes the seed of all runs with the point's load, and not with its scheme: at one load all schemes see the same arrivals, so
-// what differs between them is theirs.
+// seed mixes the seed of all runs with the point's load, and not with its scheme: at one load all schemes see the same arrivals, counted from the
+// beginning of the warm-up, so what differs between them is theirs.
 func (p Point) seed(of uint64) uint64 {
 	h := fnv.New64a()
-	fmt.Fprintf(h, "%d %d %v %v %d %v", of, p.Clients, p.Load, p.Service, p.Workers, p.Warmup)
+	fmt.Fprintf(h, "%d %d %v %v %d", of, p.Clients, p.Load, p.Service, p.Workers)
 	return h.Sum64()
 }

@@ -137,8 +137,10 @@ func (a asking) Window(h credit.Holding) uint64 {
 	return 0
 }
 
-// askingClient is the client of such a law: each new call without a credit is told at once. A call may wait for one round trip longer, since it always
-// waits for one.
+// askRoundTrips is how much longer a call may wait that has to ask: every one waits for a round trip, and under load for the server to get to its question.
+const askRoundTrips = 3
+
+// askingClient is the client of such a law: each new call without a credit is told at once.
 type askingClient struct {
 	client.Policy
 	rtt time.Duration
@@ -149,7 +151,7 @@ func (a askingClient) Limits() client.Limits {
 	l := a.Policy.Limits()
 	l.Ask = true
 	if l.Expiry > 0 {
-		l.Expiry += a.rtt
+		l.Expiry += askRoundTrips * a.rtt
 	}
 	return l
 }
