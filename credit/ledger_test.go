@@ -211,3 +211,44 @@ func (w *watched) Update(now clock.Time, signal Signal, load Load) bool {
 	w.load = load
 	return w.None.Update(now, signal, load)
 }
+
+// Who asks for each credit is woken up for what it asked for, and for nothing else.
+func TestAsking(t *testing.T) {
+	f := newFixture(t, Config{Asking: true}, BreakwaterConfig{Workers: 8, NoFloor: true})
+	if !f.Asking() {
+		t.Error("it does not ask")
+	}
+	quiet, asks := f.register(0), f.register(0)
+	for _, s := range []Session{quiet, asks} {
+		f.Answer(f.now, s, Success)
+		f.lose(s)
+	}
+	if got := f.Totals().Drained; got != 0 {
+		t.Fatalf("%d sessions are on a list, and none has asked", got)
+	}
+	_, seq := f.Limit(asks)
+	if _, _, answered := f.Probe(f.now, asks, f.sent(asks), seq, 1, true); answered {
+		t.Fatal("a session without a credit was answered as if it had one")
+	}
+	if s, _, _, ok := f.PopDrained(f.now); !ok || s != asks {
+		t.Fatalf("woke up %d, %v; want %d", s, ok, asks)
+	}
+	if _, _, _, ok := f.PopDrained(f.now); ok {
+		t.Error("somebody was woken up who did not ask")
+	}
+	// It no longer wants what it asked for: an answer that finds it on the list takes it off.
+	f.Probe(f.now, quiet, f.sent(quiet), f.slot(quiet).seq, 1, true)
+	f.Heard(f.now, quiet, f.sent(quiet), f.slot(quiet).seq, 0, true)
+	if got := f.Totals().Drained; got != 0 {
+		t.Errorf("%d sessions wait, want none", got)
+	}
+}
+
+// lose has the client spend what it holds on requests that are lost on their way.
+func (f *fixture) lose(s Session) {
+	limit, seq := f.Limit(s)
+	f.Heard(f.now, s, limit, seq, 0, true)
+}
+
+// sent is the number of the session's next request.
+func (f *fixture) sent(s Session) uint64 { return f.slot(s).sent }

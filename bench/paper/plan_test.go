@@ -118,8 +118,25 @@ func TestSetUps(t *testing.T) {
 		if got.Scheme != tt.scheme || math.Abs(got.DemandPerS()-tt.demand) > 1e-6 || got.Clients != tt.clients || got.Service != tt.service || got.SLO != tt.slo {
 			t.Errorf("%s %s %s at %s: %+v", tt.figure, tt.panel, tt.curve, tt.x, got)
 		}
-		if n := got.Requests(); math.Abs(n-500_000) > 1 || got.Workers != 10 || got.RTT != 10*us || got.Warmup != 2*time.Second {
+		if n := got.Requests(); math.Abs(n-500_000) > 1 || got.Workers != 10 || got.RTT != 10*us || got.Warmup != Full().warmup(got) {
 			t.Errorf("%s %s: %v requests of %+v", tt.figure, tt.panel, n, got)
+		}
+	}
+}
+
+// TestWarmup: SEDA's clients take longer the smaller their steps are, and the others do not.
+func TestWarmup(t *testing.T) {
+	const ms = time.Millisecond
+	p := plan(t, nil, nil, Full())
+	for _, tt := range []struct {
+		figure, panel, curve, x string
+		want                    time.Duration
+	}{
+		{"F3", "a", "Breakwater", "1.6", 300 * ms}, {"F3", "a", "DAGOR", "1.6", 300 * ms}, {"F3", "a", "SEDA", "1.6", 700 * ms},
+		{"F5", "a-1us", "SEDA", "6.0", 300 * ms}, {"F5", "c-100us", "SEDA", "180", 2000 * ms}, {"F6", "a-1x", "SEDA", "10000", 2000 * ms},
+	} {
+		if got := find(t, p, tt.figure, tt.panel, tt.curve, tt.x).Warmup; got != tt.want {
+			t.Errorf("%s %s %s at %s: %v, want %v", tt.figure, tt.panel, tt.curve, tt.x, got, tt.want)
 		}
 	}
 }

@@ -27,7 +27,9 @@ func (c constant) Sample(*rand.Rand) time.Duration { return time.Duration(c) }
 
 type exponential time.Duration
 
-func (e exponential) Sample(rng *rand.Rand) time.Duration { return time.Duration(rng.ExpFloat64() * float64(e)) }
+func (e exponential) Sample(rng *rand.Rand) time.Duration {
+	return time.Duration(rng.ExpFloat64() * float64(e))
+}
 
 // bench is a machine, one client host with so many clients, and what came of their calls.
 type bench struct {
@@ -36,6 +38,7 @@ type bench struct {
 	s       *Source
 	calls   int           // that were answered
 	latency time.Duration // the sum of theirs
+	stay    time.Duration // and of what they were at the server until their handlers had returned
 	by      map[dispatcher.Outcome]int
 }
 
@@ -54,6 +57,7 @@ func newBench(t testing.TB, n Network, m MachineConfig, s SourceConfig, clients 
 		if o.Call.Outcome == dispatcher.OutcomeOK {
 			b.calls++
 			b.latency += o.Latency
+			b.stay += o.Call.Timing.PacketQueue + o.Call.Timing.RequestQueue + o.Call.Timing.Service
 		}
 	}
 	b.s = b.w.NewSource(b.m, s)

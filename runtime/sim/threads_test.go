@@ -1,0 +1,102 @@
+package sim
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stillwater-rpc/stillwater/dispatcher"
+)
+
+// Threads change the order, which does not know how long a request will take, and leave no CPU idle beside a ready thread: so the mean time until handlers have
+// returned is still that of an M/M/c queue. Their answers then wait for the threads that became ready before them.
+func TestThreadsAgainstQueueingTheory(t *testing.T) {
+	const service = 10 * us
+	for _, x := range []struct {
+		cpus int
+		load float64
+	}{{1, 0.7}, {4, 0.8}, {10, 0.9}} {
+		b := newBench(t, Network{}, MachineConfig{CPUs: x.cpus, Threads: true}, SourceConfig{Service: exponential(service)}, 50)
+		erlangs := x.load * float64(x.cpus)
+		b.rate(t, erlangs/service.Seconds())
+		b.w.Run(time.Duration(400_000 / erlangs * float64(service)))
+		want := float64(service) * (1 + erlangC(x.cpus, erlangs)/(float64(x.cpus)-erlangs))
+		if got := float64(b.stay) / float64(b.calls); math.Abs(got/want-1) > 0.05 {
+			t.Errorf("%d CPUs at %.0f %%: mean time %.2f us, theory says %.2f", x.cpus, 100*x.load, got/1e3, want/1e3)
+		}
+		if err := b.w.Audit(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// saturated is what a machine serves per second while its clients always have more to ask.
+func saturated(t *testing.T, m MachineConfig) float64 {
+	t.Helper()
+	b := newBench(t, Network{OneWay: 5 * us}, m, SourceConfig{Service: constant(8 * us)}, 1)
+	b.rate(t, 1e6)
+	b.w.Run(20 * time.Millisecond)
+	before := b.calls
+	b.w.Run(320 * time.Millisecond)
+	if err := b.w.Audit(); err != nil {
+		t.Error(err)
+	}
+	return float64(b.calls-before) / 0.3
+}
+
+func TestThreadsCostTheSame(t *testing.T) {
+	got := saturated(t, MachineConfig{CPUs: 2, Threads: true, Costs: Costs{Receive: 800, Send: 1200}})
+	if want := 2 / (10 * us).Seconds(); math.Abs(got/want-1) > 0.01 {
+		t.Errorf("%.0f requests/s, want %.0f", got, want)
+	}
+}
+
+// A pause takes the same share of the capacity, whoever handles the packets.
+func TestPauseTakesItsShare(t *testing.T) {
+	pause := Pause{Every: 900 * us, For: 100 * us}
+	for name, m := range map[string]MachineConfig{
+		"no threads": {CPUs: 2, Pause: pause}, "threads": {CPUs: 2, Threads: true, Pause: pause},
+	} {
+		got, want := saturated(t, m), 0.9*2/(8*us).Seconds()
+		if math.Abs(got/want-1) > 0.03 {
+			t.Errorf("%s: %.0f requests/s, want %.0f", name, got, want)
+		}
+	}
+	// A poller that is away keeps the packets waiting, and the handlers busy only as long as there is something to do.
+	if got, most := saturated(t, MachineConfig{CPUs: 2, Poller: true, Pause: pause}), 0.9*2/(8*us).Seconds(); got > 1.03*most || got < 0.7*most {
+		t.Errorf("poller: %.0f requests/s, want at most %.0f and not far below", got, most)
+	}
+}
+
+// Packets of one client are read by one CPU, in their order, and what another has taken is still handled once.
+func TestThreadsOfClients(t *testing.T) {
+	b := newBench(t, Network{OneWay: 5 * us}, MachineConfig{CPUs: 4, Threads: true, Costs: Costs{Receive: us}}, SourceConfig{Service: constant(3 * us)}, 1)
+	for range slots {
+		b.s.Call(0)
+	}
+	b.w.Run(10 * time.Millisecond)
+	if b.by[dispatcher.OutcomeOK] != slots || b.m.Dispatcher().Snapshot().Duplicates > 0 {
+		t.Errorf("outcomes %v, %d duplicates", b.by, b.m.Dispatcher().Snapshot().Duplicates)
+	}
+}
+
+// The process dies with packets, threads and pauses under way, and its successor serves.
+func TestThreadsRestart(t *testing.T) {
+	m := MachineConfig{CPUs: 2, Threads: true, Costs: Costs{Receive: us, Send: us}, Pause: Pause{Every: 200 * us, For: 50 * us}}
+	b := newBench(t, Network{OneWay: 5 * us}, m, SourceConfig{Service: exponential(10 * us), Deadline: time.Millisecond}, 20)
+	b.rate(t, 4e5)
+	for i := 1; i <= 5; i++ {
+		at := time.Duration(i) * 2 * time.Millisecond
+		b.w.At(at, func() { b.m.Kill(); b.m.Restart() })
+		b.w.Run(at + time.Millisecond)
+		if err := b.w.Audit(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := b.by[dispatcher.OutcomeOK]
+	b.rate(t, 1e4)
+	b.w.Run(100 * time.Millisecond)
+	if b.by[dispatcher.OutcomeOK] < before+500 {
+		t.Errorf("outcomes %v: the last process does not serve", b.by)
+	}
+}
