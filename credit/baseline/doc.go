@@ -32,6 +32,9 @@
 // service included, as the artifact does. Protego rejects where a request would wait for a lock; we see no locks, so its drops are those of
 // the door; and an interval without a request, which would shrink its pool to nothing, is left out of its law.
 //
+// [Tuning] departs from these settings, and switches parts of the laws with credits off, for sweeps and ablations. Without speculation, C_oc is 0 and there is no
+// floor: clients ask for each credit (credit.Config.Asking, client.Limits.Ask), and so may wait three round trips longer.
+//
 // Nothing here reads a clock or draws an unseeded random number. A controller and a policy have one owner each; a Scheme may be used by
 // several at once.
 package baseline

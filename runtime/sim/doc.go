@@ -6,5 +6,5 @@
 // calls, and [Checks], which know nothing of the cores' own books, watch that each call has exactly one outcome and no request runs twice.
 //
 // What is simulated is time and the network. What is not: the cost of a cache miss, of a scheduler, of a kick; they are in [Costs], one set of constants for
-// every scheme. A world has one owner and starts no goroutine, so many of them may run side by side.
+// every scheme. A machine may also have user-level threads and be interrupted, as the one of Breakwater's paper: see [MachineConfig]. A world has one owner and starts no goroutine, so many of them may run side by side.
 package sim

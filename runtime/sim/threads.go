@@ -33,8 +33,10 @@ func (l *lane) put(t thread) { l.run = append(l.run, t) }
 func (l *lane) take() thread {
 	t := l.run[l.head]
 	l.run[l.head] = thread{}
-	if l.head++; l.head == len(l.run) {
-		l.run, l.head = l.run[:0], 0
+	if l.head++; 2*l.head >= len(l.run) { // what was taken is given up when it is half of all
+		n := copy(l.run, l.run[l.head:])
+		clear(l.run[n:])
+		l.run, l.head = l.run[:n], 0
 	}
 	return t
 }
@@ -72,8 +74,15 @@ func (m *Machine) laneOf(p *packet) *lane {
 			key = uint64(first.Session)
 		}
 	}
-	const golden = 0x9e3779b97f4a7c15 // spreads consecutive numbers evenly (Knuth, volume 3, section 6.4)
-	return &m.lanes[(key*golden>>32)*uint64(len(m.lanes))>>32]
+	return &m.lanes[(mix(key)>>32)*uint64(len(m.lanes))>>32]
+}
+
+// mix is a hash without any pattern (the finalizer of SplitMix64), as RSS has none: some CPUs have more clients than others.
+func mix(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
 }
 
 // received is the end of the reception of a packet. With threads, the one that reads it is now ready.
