@@ -85,8 +85,10 @@ func simPaper(c *cli, f *simPaperFlags) error {
 		return usageError("%w", err)
 	case err != nil:
 		return err
-	case !r.Passed:
-		return checkError(errors.New(r.Verdict))
+	case r.Passed:
+		return nil
+	case c.text(): // which ends with the verdict
+		return checkError(errors.New("not all of it matches the published figures"))
 	}
-	return nil
+	return checkError(errors.New(r.Verdict))
 }
