@@ -40,7 +40,7 @@ func TestSimPaperLines(t *testing.T) {
 
 // A small run does not match, and says so by its exit code.
 func TestSimPaperJudges(t *testing.T) {
-	r := cliRun(t, "sim", "paper", "--figures", "F5", "--schemes", "breakwater-artifact", "--size", "small")
+	r := cliRun(t, "sim", "paper", "--figures", "F6", "--schemes", "breakwater-artifact", "--size", "small")
 	r.check(t, exitCheck, "published figures")
 	if !strings.Contains(r.stdout, "published beside ours") {
 		t.Errorf("no table: %s", r.stdout)
