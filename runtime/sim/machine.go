@@ -25,7 +25,9 @@ type MachineConfig struct {
 	// the next packet, and only then the next request: run to completion.
 	Poller bool
 	Costs  Costs
-	// Threads has the CPUs run user-level threads, as the paper's runtime does; see there. Not with a Poller.
+	// Threads has the CPUs run user-level threads, as the runtime of Breakwater's paper does: each has its own packets, which RSS fills by client, and its own
+	// threads, which read a packet, run a handler or answer; one that has none takes those of another. The load signal is then the age of the oldest packet of
+	// all CPUs plus that of the oldest thread. No effect with a Poller. docs/simulator.md says what comes of it.
 	Threads bool
 	// Pause takes a CPU away now and then; zero = never.
 	Pause Pause
