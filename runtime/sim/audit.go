@@ -34,7 +34,7 @@ func (w *World) packets() (n int) {
 	for p := w.spare; p != nil; p = p.next {
 		n++
 	}
-	for _, e := range w.future {
+	w.future.each(func(e event) {
 		switch who := e.who.(type) {
 		case *packet:
 			n++
@@ -43,7 +43,7 @@ func (w *World) packets() (n int) {
 				n++
 			}
 		}
-	}
+	})
 	for _, h := range w.hosts {
 		n += h.inbox.count + h.outbox.count
 		if h.taken != nil {

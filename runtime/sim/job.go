@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/dispatcher"
-	"github.com/stillwater-rpc/stillwater/wire"
 )
 
 // StepKind is what a handler does in one step.
@@ -57,10 +56,8 @@ type Plan func(k Work, steps []Step) []Step
 // Compute is the plan of a handler that computes and waits for nothing.
 func Compute(k Work, steps []Step) []Step { return append(steps, Step{For: k.Service}) }
 
-// methodName and method name the method of a class.
+// methodName names the method of a class.
 func methodName(class int) string { return "work" + strconv.Itoa(class) }
-
-func method(class int) wire.Method { return wire.MethodOf(methodName(class)) }
 
 // job is a handler under way.
 type job struct {

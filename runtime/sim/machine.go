@@ -50,7 +50,8 @@ type Machine struct {
 	poller  *cpu   // nil without one
 	polling bool   // the poller is busy
 	ready   jobQueue
-	done    jobQueue // with a poller: handlers that have returned
+	done    jobQueue      // with a poller: handlers that have returned
+	methods []wire.Method // by class
 	devices []device
 	locks   []lock
 	spare   *job
@@ -78,6 +79,9 @@ func (w *World) AddMachine(cfg dispatcher.Config, m MachineConfig) (*Machine, er
 		m.Plan = Compute
 	}
 	machine := &Machine{cfg: m}
+	for class := range m.Classes {
+		machine.methods = append(machine.methods, wire.MethodOf(methodName(class)))
+	}
 	machine.Host = w.AddHost(cfg)
 	machine.Host.machine = machine
 	machine.boot()
@@ -103,8 +107,8 @@ func (m *Machine) boot() {
 	serve := m.cfg.Serve
 	serve.Credit, serve.Parallel = m.cfg.Ledger(), m.cfg.CPUs
 	m.d.Serve(serve)
-	for class := range m.cfg.Classes {
-		if err := m.d.Register(&dispatcher.Method{Name: methodName(class), ID: method(class)}); err != nil {
+	for class, id := range m.methods {
+		if err := m.d.Register(&dispatcher.Method{Name: methodName(class), ID: id}); err != nil {
 			panic("sim: " + err.Error()) // the names are ours
 		}
 	}

@@ -148,7 +148,7 @@ func (s *Source) Call(at int) {
 	k.client, k.host, k.made = at, c.host, s.w.now
 	k.work = Work{ID: s.w.checks.call(), Service: service, Class: class}
 	k.work.encode(k.payload[:])
-	k.Session, k.Method, k.Payload, k.Reply = c.session, method(class), k.payload[:], k.Reply[:0]
+	k.Session, k.Method, k.Payload, k.Reply = c.session, s.to.methods[class], k.payload[:], k.Reply[:0]
 	k.Deadline = 0
 	if s.cfg.Deadline > 0 {
 		k.Deadline = s.w.now.Add(s.cfg.Deadline)
