@@ -92,3 +92,29 @@ func TestSimDemand(t *testing.T) {
 	}
 	refused(t, "sim --service-samples "+bad, "line 2")
 }
+
+func TestSimUsageErrors(t *testing.T) {
+	for line, word := range map[string]string{
+		"sim nonsense":                           "unknown command",
+		"sim --service-time constant:0s":         "like exponential:10us",
+		"sim --service-samples nosuch.txt":       "no such file",
+		"sim --workers 0":                        "at least 1",
+		"sim --rtt 0":                            "like 10us",
+		"sim --load 0":                           "above 0",
+		"sim --load x":                           "invalid argument",
+		"sim --scheme magic":                     "it must be stillwater",
+		"sim --demand 400k":                      "0s:400k,2s:1.2M",
+		"sim --demand 0s:400k":                   "one step is no curve",
+		"sim --demand 1s:400k,2s:1k":             "demand must begin at 0",
+		"sim --demand 0s:1k,1s:2k --load 1":      "leave --load",
+		"sim --demand 0s:1k,1s:2k --duration 1s": "make it longer",
+		"sim --demand 0s:1k,1s:2k --window 1us":  "make it longer",
+		"sim --duration 1s --calls 7":            "contradict",
+		"sim --duration -1s":                     "cannot be negative",
+		"sim --window 1ms":                       "give a --demand",
+		"sim --scenario nosuch.json":             "no such file",
+		"sim --scenario nosuch.json --seed 2":    "the file says all of it",
+	} {
+		refused(t, line, word)
+	}
+}
