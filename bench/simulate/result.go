@@ -59,6 +59,7 @@ type recorder struct {
 	play             *play
 	started          bool
 	before           dispatcher.Snapshot
+	madeBefore       uint64
 	outcomes         [32]uint64
 	calls, good      uint64
 	latency, refused *hdrhistogram.Histogram
@@ -94,6 +95,7 @@ func record(h *hdrhistogram.Histogram, d time.Duration) {
 func (r *recorder) begin() {
 	r.started = true
 	r.before = r.play.machine.Dispatcher().Snapshot()
+	r.madeBefore = r.play.world.Checks().Calls
 }
 
 func (r *recorder) observe(o *sim.Observation) {
@@ -139,7 +141,7 @@ func (r *recorder) result(p *play) *Result {
 	checks := p.world.Checks()
 	out := &Result{
 		Scenario: p.Scenario, CapacityPerS: p.Capacity(),
-		GoodputPerS: float64(r.good) / span, ThroughputPerS: float64(r.latency.TotalCount()) / span, OfferedPerS: float64(r.calls) / span,
+		GoodputPerS: float64(r.good) / span, ThroughputPerS: float64(r.latency.TotalCount()) / span, OfferedPerS: float64(checks.Calls-r.madeBefore) / span,
 		LatencyP50: quantile(r.latency, 50), LatencyP99: quantile(r.latency, 99), RejectP50: quantile(r.refused, 50), RejectP99: quantile(r.refused, 99),
 		Outcomes:     make(map[string]uint64),
 		ReceivedPerS: float64(now.PacketsReceived-r.before.PacketsReceived) / span, SentPerS: float64(now.PacketsSent-r.before.PacketsSent) / span,

@@ -63,7 +63,7 @@ func prepare(s Scenario) (*play, error) {
 	if budget == 0 && scheme.Deadlines {
 		budget = time.Duration(s.SLO)
 	}
-	p.source = p.world.NewSource(p.machine, sim.SourceConfig{Service: s.Service, Deadline: max(budget, 0), Observe: p.recorder.observe})
+	p.source = p.world.NewSource(p.machine, sim.SourceConfig{Service: s.service(), Deadline: max(budget, 0), Observe: p.recorder.observe})
 	client := dispatcher.Config{SlotsMax: scheme.Slots, SessionsMax: s.Clients + 1, ClientPolicy: scheme.NewPolicy}
 	for host := range s.Hosts {
 		count := s.Clients*(host+1)/s.Hosts - s.Clients*host/s.Hosts
@@ -73,6 +73,14 @@ func prepare(s Scenario) (*play, error) {
 	}
 	p.direct()
 	return p, nil
+}
+
+// service is what the handlers take.
+func (s Scenario) service() sim.Distribution {
+	if len(s.Samples) > 0 {
+		return samples(s.Samples)
+	}
+	return s.Service
 }
 
 // sessionsFor is the room for sessions, for each client: one connection may have half of all, and there may be one host.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/bench/workload"
@@ -29,7 +30,7 @@ func (d *Duration) UnmarshalText(text []byte) error {
 type Scenario struct {
 	Name   string `json:"name,omitempty"`
 	Seed   uint64 `json:"seed"`
-	Scheme string `json:"scheme"` // of credit/baseline; "" = stillwater
+	Scheme string `json:"scheme,omitempty"` // of credit/baseline; "" = stillwater
 	Law    Law    `json:"law,omitzero"`
 
 	Server  Server  `json:"server,omitzero"`
@@ -39,12 +40,13 @@ type Scenario struct {
 	Hosts   int `json:"hosts,omitempty"`   // that the clients are spread over; 0 = 10, or as many as there are clients
 
 	Service workload.ServiceTime `json:"service"`
-	Demand  []Step               `json:"demand"`           // of all clients together
-	SLO     Duration             `json:"slo,omitempty"`    // 0 = 10 (mean service + RTT)
-	Budget  Duration             `json:"budget,omitempty"` // deadline of each call; 0 = the SLO, where the scheme makes use of deadlines; below zero = none
-	Warmup  Duration             `json:"warmup"`           // under the first demand, not counted
-	Measure Duration             `json:"measure"`          // after it
-	Window  Duration             `json:"window,omitempty"` // of Result.Windows; 0 = none
+	Samples []Duration           `json:"samples,omitempty"` // service times to draw from; Service is then the nearest known distribution
+	Demand  []Step               `json:"demand,omitempty"`  // of all clients together
+	SLO     Duration             `json:"slo,omitempty"`     // 0 = 10 (mean service + RTT)
+	Budget  Duration             `json:"budget,omitempty"`  // deadline of each call; 0 = the SLO, where the scheme makes use of deadlines; below zero = none
+	Warmup  Duration             `json:"warmup"`            // under the first demand, not counted
+	Measure Duration             `json:"measure"`           // after it
+	Window  Duration             `json:"window,omitempty"`  // of Result.Windows; 0 = none
 }
 
 // Law changes settings of the credit law, of the schemes that have it. Zero values leave them as they are.
@@ -120,28 +122,31 @@ var ErrScenario = errors.New("bad scenario")
 // Read reads a scenario's file. A field that it does not know is an error: it would change nothing, silently.
 func Read(r io.Reader) (Scenario, error) {
 	var s Scenario
-	d := json.NewDecoder(r)
-	d.DisallowUnknownFields()
-	if err := d.Decode(&s); err != nil {
-		return Scenario{}, fmt.Errorf("%w: %w", ErrScenario, err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return Scenario{}, fmt.Errorf("%w: something stands behind it", ErrScenario)
+	if err := decode(r, &s); err != nil {
+		return Scenario{}, err
 	}
 	return s, s.Validate()
 }
 
 // Text is the scenario's file.
-func (s Scenario) Text() ([]byte, error) {
+func (s Scenario) Text() ([]byte, error) { return encode(s) }
+
+func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetIndent("", "  ")
-	err := e.Encode(s)
+	err := e.Encode(v)
 	return b.Bytes(), err
 }
 
+// Complete is the scenario with the defaults put in.
+func (s Scenario) Complete() Scenario { return s.withDefaults() }
+
 // withDefaults puts the paper's set-up in where nothing is said.
 func (s Scenario) withDefaults() Scenario {
+	if len(s.Samples) > 0 {
+		s.Service = samples(s.Samples).nearest()
+	}
 	def(&s.Scheme, baseline.Stillwater)
 	def(&s.Server.CPUs, cpusUsual)
 	def(&s.Clients, clientsUsual)
@@ -188,6 +193,8 @@ func (s Scenario) Validate() error {
 		return fail("%d clients on %d hosts: at least one on each, and at most %d", d.Clients, d.Hosts, clientsMax)
 	case d.Server.CPUs < 1 || d.Server.Ring < 0 || d.Server.InService < 0:
 		return fail("%d CPUs, ring %d, %d in service: at least 1, 0 and 0", d.Server.CPUs, d.Server.Ring, d.Server.InService)
+	case slices.ContainsFunc(d.Samples, func(v Duration) bool { return v < 0 || time.Duration(v) > workload.MaxWork }):
+		return fail("samples: a service time is from 0 to %v", workload.MaxWork)
 	case d.Measure == 0:
 		return fail("nothing is measured: set measure")
 	case len(d.Demand) == 0 || d.Demand[0].At != 0:

@@ -18,6 +18,7 @@ var commands = []func(*cli) *cobra.Command{
 	newServe,
 	newCall,
 	newBench,
+	newSim,
 	newXDP,
 	newNIC,
 	newDoctor,
