@@ -5,6 +5,7 @@ package xsk
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -64,13 +65,13 @@ func (q *Queue) Receive(batch []frame.Desc) int {
 	count := 0
 	for range granted {
 		desc := q.rx.get()
-		if !q.pool.Contains(desc.Addr, desc.Len) || !q.pool.Move(desc.Addr, frame.Fill, frame.Rx) {
-			q.losses.ReceiveInvalid++
-			continue
+		if q.pool.Contains(desc.Addr, desc.Len) {
+			batch[count] = desc
+			count++
 		}
-		batch[count] = desc
-		count++
 	}
+	count = q.pool.MoveAll(batch[:count], frame.Fill, frame.Rx)
+	q.losses.ReceiveInvalid += uint64(int(granted) - count)
 	q.rx.release()
 	q.Refill()
 	return count
@@ -83,8 +84,7 @@ func (q *Queue) Refill() int {
 	free := uint32(q.pool.Count(frame.Free))
 	q.fillShort = room > free
 	granted := min(room, free)
-	for range granted {
-		addr, _ := q.pool.Take(frame.Fill, q.holder) // granted is at most what is free
+	for _, addr := range slices.Backward(q.pool.TakeAll(int(granted), frame.Fill, q.holder)) {
 		if q.mode == ModeZeroCopy {
 			// A driver without metadata would leave the stamp of this frame's previous packet there.
 			clear(q.memory[addr+q.start-2*stampSize:][:2*stampSize])

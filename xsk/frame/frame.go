@@ -155,13 +155,69 @@ func (p *Pool) Move(addr Addr, from, to Owner) bool {
 	return true
 }
 
-// MoveOn is Move to the rings of a queue, which is not the one that the frame was on.
+// MoveOn is Move to the rings of a queue, which need not be the one that the frame was on.
 func (p *Pool) MoveOn(addr Addr, from, to Owner, by Holder) bool {
 	if !p.Move(addr, from, to) {
 		return false
 	}
 	p.book(uint64(addr)>>p.shift, to, by)
 	return true
+}
+
+// TakeAll is Take of count frames, at most as many as are free, in the order that Take would give them in from the last to the first. They are
+// valid until a frame goes back into the pool.
+func (p *Pool) TakeAll(count int, to Owner, by Holder) []Addr {
+	rest := len(p.free) - count
+	taken := p.free[rest:]
+	p.free = p.free[:rest]
+	for _, addr := range taken {
+		number := uint64(addr) >> p.shift
+		p.held[p.holders[number]][Free]--
+		p.owners[number], p.holders[number] = to, by
+	}
+	p.counts[Free] -= count
+	p.counts[to] += count
+	p.held[by][to] += count
+	return taken
+}
+
+// MoveAll is Move of the frames around the addresses of a batch, and returns how many were not refused. Their descriptors are the first of the
+// batch then, in the old order. The sums, which each frame would have to wait for the one before to write, are written once for all that are
+// of one queue.
+func (p *Pool) MoveAll(batch []Desc, from, to Owner) int {
+	kept, run := 0, 0
+	var by Holder
+	for _, d := range batch {
+		number := uint64(d.Addr) >> p.shift
+		if number >= uint64(len(p.owners)) || p.owners[number] != from || from == Free {
+			p.tally(run, by, from, to)
+			run = 0
+			p.refuse(d.Addr, from, to)
+			continue
+		}
+		if is := p.holders[number]; is != by {
+			p.tally(run, by, from, to)
+			by, run = is, 0
+		}
+		run++
+		p.owners[number] = to
+		if to == Free {
+			p.free = append(p.free, Addr(number<<p.shift)) // never grows, as in Move
+		}
+		batch[kept] = d
+		kept++
+	}
+	p.tally(run, by, from, to)
+	return kept
+}
+
+// tally writes down that so many frames, which are or were last on one queue, have passed from one owner to another.
+func (p *Pool) tally(count int, by Holder, from, to Owner) {
+	held := &p.held[by]
+	held[from] -= count
+	held[to] += count
+	p.counts[from] -= count
+	p.counts[to] += count
 }
 
 // book writes down whose a frame is from here on, and on which queue.
