@@ -5,7 +5,6 @@ package xsk
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -62,13 +61,17 @@ func (q *Queue) Receive(batch []frame.Desc) int {
 		}
 		return 0
 	}
+	batch = batch[:granted]
+	q.rx.getAll(batch)
 	count := 0
-	for range granted {
-		desc := q.rx.get()
-		if q.pool.Contains(desc.Addr, desc.Len) {
-			batch[count] = desc
-			count++
+	for i, desc := range batch {
+		if !q.pool.Contains(desc.Addr, desc.Len) {
+			continue
 		}
+		if count < i {
+			batch[count] = desc
+		}
+		count++
 	}
 	count = q.pool.MoveAll(batch[:count], frame.Fill, frame.Rx)
 	q.losses.ReceiveInvalid += uint64(int(granted) - count)
@@ -84,14 +87,15 @@ func (q *Queue) Refill() int {
 	free := uint32(q.pool.Count(frame.Free))
 	q.fillShort = room > free
 	granted := min(room, free)
-	for _, addr := range slices.Backward(q.pool.TakeAll(int(granted), frame.Fill, q.holder)) {
-		if q.mode == ModeZeroCopy {
-			// A driver without metadata would leave the stamp of this frame's previous packet there.
-			clear(q.memory[addr+q.start-2*stampSize:][:2*stampSize])
-		}
-		q.fill.put(addr)
-	}
 	if granted > 0 {
+		taken := q.pool.TakeAll(int(granted), frame.Fill, q.holder)
+		if q.mode == ModeZeroCopy {
+			// A driver without metadata would leave the stamps of these frames' previous packets there.
+			for _, addr := range taken {
+				clear(q.memory[addr+q.start-2*stampSize:][:2*stampSize])
+			}
+		}
+		q.fill.putAll(taken)
 		q.fill.publish()
 	}
 	if q.fill.needWakeup() {

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -386,6 +387,28 @@ func BenchmarkQueue(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(batch)), "ns/packet")
+}
+
+// BenchmarkReceive is reception alone, of many packets at once and of one, with a kernel that passes them from the fill ring to the RX ring.
+func BenchmarkReceive(b *testing.B) {
+	for _, size := range []uint32{1, 64} {
+		b.Run(strconv.Itoa(int(size)), func(b *testing.B) {
+			queue, kernel := newTestQueue(b, xsk.Config{})
+			fill, rx := kernel.Fill.Memory, kernel.Rx.Memory
+			batch := make([]frame.Desc, size)
+			for b.Loop() {
+				from, to := *fill.Consumer, *rx.Producer
+				for i := range size {
+					addr := fill.Entries[(from+i)%uint32(len(fill.Entries))]
+					rx.Entries[(to+i)%uint32(len(rx.Entries))] = frame.Desc{Addr: addr + 264, Len: 64}
+				}
+				*fill.Consumer, *rx.Producer = from+size, to+size
+				n := queue.Receive(batch)
+				queue.Release(batch[:n])
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(batch)), "ns/packet")
+		})
+	}
 }
 
 // TestReceiveTopsUpLater empties the pool, so that the fill ring cannot be kept full, and gives frames back: the next Receive

@@ -61,6 +61,16 @@ func (r *producer[T]) put(value T) {
 	r.next++
 }
 
+// putAll is put of many.
+func (r *producer[T]) putAll(values []T) {
+	entries, mask, next := r.shared.Entries, r.mask, r.next
+	for _, value := range values {
+		entries[next&mask] = value
+		next++
+	}
+	r.next = next
+}
+
 // publish gives all entries put so far to the kernel.
 func (r *producer[T]) publish() { atomic.StoreUint32(r.shared.Producer, r.next) }
 
@@ -103,6 +113,16 @@ func (r *consumer[T]) get() T {
 	value := r.shared.Entries[r.next&r.mask]
 	r.next++
 	return value
+}
+
+// getAll is get of as many as fit.
+func (r *consumer[T]) getAll(into []T) {
+	entries, mask, next := r.shared.Entries, r.mask, r.next
+	for i := range into {
+		into[i] = entries[next&mask]
+		next++
+	}
+	r.next = next
 }
 
 // release gives the slots of all entries read so far back to the kernel.
