@@ -26,6 +26,8 @@ type Queue struct {
 	fillLimit int  // frames that reception may hold: a full fill ring and a full RX ring
 	txLimit   int  // frames that transmission may hold, so that TX and completion ring always have room
 	fillShort bool // the fill ring had room that the pool could not fill: try again without being asked
+	spent     int  // frames received since the fill ring was topped up
+	spentMax  int  // that many make it due again
 	mode      Mode
 	losses    Losses
 	socket    *socket // nil on plain memory
@@ -52,13 +54,12 @@ type Statistics struct {
 }
 
 // Receive takes up to len(batch) packets off the RX ring and returns how many. Their frames are the caller's until
-// Release. The fill ring is topped up before it returns, so that a slow caller does not starve reception.
+// Release. Before it returns, the fill ring is topped up if a sixteenth of it is missing, so that a slow caller does not starve reception, and
+// a quick one does not pay for each packet what the kernel need not know yet.
 func (q *Queue) Receive(batch []frame.Desc) int {
 	granted := q.rx.available(uint32(len(batch)))
 	if granted == 0 {
-		if q.fillShort || q.fill.needWakeup() {
-			q.Refill()
-		}
+		q.refillIfDue()
 		return 0
 	}
 	batch = batch[:granted]
@@ -76,8 +77,15 @@ func (q *Queue) Receive(batch []frame.Desc) int {
 	count = q.pool.MoveAll(batch[:count], frame.Fill, frame.Rx)
 	q.losses.ReceiveInvalid += uint64(int(granted) - count)
 	q.rx.release()
-	q.Refill()
+	q.spent += int(granted)
+	q.refillIfDue()
 	return count
+}
+
+func (q *Queue) refillIfDue() {
+	if q.spent >= q.spentMax || q.fillShort || q.fill.needWakeup() {
+		q.Refill()
+	}
 }
 
 // Refill tops the fill ring up from the pool and returns how many frames it added. Receive calls it whenever it is due;
@@ -85,6 +93,7 @@ func (q *Queue) Receive(batch []frame.Desc) int {
 func (q *Queue) Refill() int {
 	room := q.fill.room(uint32(max(0, q.fillLimit-q.pool.Held(q.holder, frame.Fill))))
 	free := uint32(q.pool.Count(frame.Free))
+	q.spent = 0
 	q.fillShort = room > free
 	granted := min(room, free)
 	if granted > 0 {

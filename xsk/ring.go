@@ -63,12 +63,10 @@ func (r *producer[T]) put(value T) {
 
 // putAll is put of many.
 func (r *producer[T]) putAll(values []T) {
-	entries, mask, next := r.shared.Entries, r.mask, r.next
-	for _, value := range values {
-		entries[next&mask] = value
-		next++
+	if n := copy(r.shared.Entries[r.next&r.mask:], values); n < len(values) {
+		copy(r.shared.Entries, values[n:])
 	}
-	r.next = next
+	r.next += uint32(len(values))
 }
 
 // publish gives all entries put so far to the kernel.
@@ -117,12 +115,10 @@ func (r *consumer[T]) get() T {
 
 // getAll is get of as many as fit.
 func (r *consumer[T]) getAll(into []T) {
-	entries, mask, next := r.shared.Entries, r.mask, r.next
-	for i := range into {
-		into[i] = entries[next&mask]
-		next++
+	if n := copy(into, r.shared.Entries[r.next&r.mask:]); n < len(into) {
+		copy(into[n:], r.shared.Entries)
 	}
-	r.next = next
+	r.next += uint32(len(into))
 }
 
 // release gives the slots of all entries read so far back to the kernel.

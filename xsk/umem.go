@@ -196,6 +196,7 @@ func (u *UMEM) newQueue(holder frame.Holder, memory Memory, mode Mode) *Queue {
 		wakeRx:     memory.WakeRx,
 		fillLimit:  u.cfg.FillRingSize + u.cfg.RxRingSize,
 		txLimit:    u.cfg.TxRingSize,
+		spentMax:   max(1, u.cfg.FillRingSize/16),
 		mode:       mode,
 	}
 	u.queues[holder] = q

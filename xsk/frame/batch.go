@@ -69,11 +69,12 @@ func (p *Pool) moveRun(batch []Desc, from, to Owner) int {
 	p.counts[from] -= run
 	p.counts[to] += run
 	if to == Free {
-		free := p.free // never grows, as in Move
-		for _, d := range batch[:run] {
-			free = append(free, p.Base(d.Addr))
+		top := len(p.free)
+		p.free = p.free[:top+run]
+		free, low := p.free[top:], Addr(p.size-1)
+		for i := range free {
+			free[i] = batch[i].Addr &^ low
 		}
-		p.free = free
 	}
 	return run
 }
