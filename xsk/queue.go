@@ -5,6 +5,7 @@ package xsk
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -64,17 +65,10 @@ func (q *Queue) Receive(batch []frame.Desc) int {
 	}
 	batch = batch[:granted]
 	q.rx.getAll(batch)
-	count := 0
-	for i, desc := range batch {
-		if !q.pool.Contains(desc.Addr, desc.Len) {
-			continue
-		}
-		if count < i {
-			batch[count] = desc
-		}
-		count++
+	if !q.pool.ContainsAll(batch) {
+		batch = slices.DeleteFunc(batch, func(d frame.Desc) bool { return !q.pool.Contains(d.Addr, d.Len) })
 	}
-	count = q.pool.MoveAll(batch[:count], frame.Fill, frame.Rx)
+	count := q.pool.MoveAll(batch, frame.Fill, frame.Rx)
 	q.losses.ReceiveInvalid += uint64(int(granted) - count)
 	q.rx.release()
 	q.spent += int(granted)

@@ -2,6 +2,18 @@ package frame
 
 // What moves many frames writes the sums once for all of them. Frame by frame, each would wait for the sums that the one before it wrote.
 
+// ContainsAll reports whether Contains is true of every packet of a batch. It is quick where that is so.
+func (p *Pool) ContainsAll(batch []Desc) bool {
+	total, size := uint64(len(p.frames))*p.size, p.size
+	var short uint64 // its sign says that one of the differences was below zero, or an address so high that they cannot tell
+	for i := range batch {
+		addr, length := uint64(batch[i].Addr), uint64(batch[i].Len)
+		short |= size - (addr&(size-1) + length)
+		short |= (total - 1 - addr) | addr
+	}
+	return int64(short) >= 0
+}
+
 // TakeAll is Take of count frames, of which there must be as many free. What it returns is valid until a frame goes back into the pool.
 func (p *Pool) TakeAll(count int, to Owner, by Holder) []Addr {
 	rest := len(p.free) - count
