@@ -19,18 +19,17 @@ func (p *Pool) TakeAll(count int, to Owner, by Holder) []Addr {
 	rest := len(p.free) - count
 	taken := p.free[rest:]
 	p.free = p.free[:rest]
-	shift, is := p.shift&63, stateOf(to, by)
-	run, last := 0, by
-	for _, addr := range taken {
+	frames, shift := p.frames, p.shift&63
+	was, is, from := stateOf(Free, by), stateOf(to, by), 0
+	for i, addr := range taken {
 		number := uint64(addr) >> shift
-		if was := p.frames[number].holder(); was != last {
-			p.held[last][Free] -= run
-			run, last = 0, was
+		if frames[number] != was {
+			p.held[was.holder()][Free] -= i - from
+			was, from = frames[number], i
 		}
-		run++
-		p.frames[number] = is
+		frames[number] = is
 	}
-	p.held[last][Free] -= run
+	p.held[was.holder()][Free] -= count - from
 	p.held[by][to] += count
 	p.counts[Free] -= count
 	p.counts[to] += count
