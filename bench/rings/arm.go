@@ -37,6 +37,7 @@ type armChild struct {
 	place   lab.Place
 	ring    ring
 	program *bpf.Program
+	looked  clock.Time // when take last did
 }
 
 // open opens the socket and steers to it what is for our address.

@@ -27,7 +27,10 @@ var arms = [...]string{armOwn, exampleArm: armAsavie, armTuned}
 const exampleArm = 1
 
 // settings are the flags.
-type settings struct{ span }
+type settings struct {
+	span
+	Look time.Duration // from one look for received packets to the next
+}
 
 // The measures by their place in figures.
 const (
@@ -76,10 +79,11 @@ func main() {
 		Flags: func(f *flag.FlagSet) {
 			f.DurationVar(&s.Window, "window", 300*time.Millisecond, "measured time of each figure")
 			f.DurationVar(&s.Warmup, "warmup", 100*time.Millisecond, "load before it")
+			f.DurationVar(&s.Look, "look", 5*time.Microsecond, "time from one look to the next of who receives as much as comes; 0 = at once")
 		},
 		Run: func(ctx context.Context, r *prove.Run) error {
-			if s.Window <= 0 || s.Warmup < 0 {
-				return errors.New("-window must be above 0, and -warmup not below")
+			if s.Window <= 0 || s.Warmup < 0 || s.Look < 0 {
+				return errors.New("-window must be above 0, -warmup and -look not below")
 			}
 			e, err := measure(ctx, r, s)
 			if err != nil {
@@ -166,7 +170,7 @@ func (e *experiment) receive(ctx context.Context, l *lab.Lab, arm int) error {
 		sleep bool
 	}{{receiveSpin, false}, {receiveSleep, true}} {
 		var c counted
-		if err := l.Client.Call(ctx, "receive", receptionRequest{m.sleep, e.span}, &c); err != nil {
+		if err := l.Client.Call(ctx, "receive", receptionRequest{e.Look, m.sleep, e.span}, &c); err != nil {
 			return err
 		}
 		e.add(arm, m.at, c.PerS)
@@ -190,7 +194,7 @@ func (e *experiment) echo(ctx context.Context, l *lab.Lab, arm int) error {
 		sleep    bool
 	}{{echoSpinP50, echoSpinP99, false}, {echoSleepP50, echoSleepP99, true}} {
 		var c echoed
-		if err := l.Client.Call(ctx, "echo", receptionRequest{m.sleep, e.span}, &c); err != nil {
+		if err := l.Client.Call(ctx, "echo", receptionRequest{0, m.sleep, e.span}, &c); err != nil {
 			return err
 		}
 		e.add(arm, m.p50, float64(c.NsP50))

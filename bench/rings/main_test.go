@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 func TestEveryArmIsMeasured(t *testing.T) {
 	labtest.Require(t)
 	r := prove.NewRun("rings", 1)
-	e, err := measure(context.Background(), r, settings{span{Warmup: time.Millisecond, Window: 5 * time.Millisecond}})
+	e, err := measure(context.Background(), r, settings{span: span{Warmup: time.Millisecond, Window: 5 * time.Millisecond}, Look: time.Microsecond})
 	if err != nil {
 		t.Fatal(err)
 	}

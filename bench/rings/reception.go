@@ -12,16 +12,25 @@ import (
 	"github.com/stillwater-rpc/stillwater/hw/clock"
 )
 
-// receptionRequest says how to wait when there is nothing: by looking again at once, or asleep in poll(2).
+// receptionRequest says how to wait for packets. All arms wait alike by the clock: who looked again as soon as it is done with what it found
+// would wait longer the longer it works.
 type receptionRequest struct {
-	Sleep bool `json:"sleep"`
+	Look  time.Duration `json:"look_ns"` // from one look to the next; 0 = at once
+	Sleep bool          `json:"sleep"`   // in poll(2), when a look finds nothing
 	span
 }
 
-// take receives what there is. Where there is nothing it has waited before it returns, if it is to sleep.
-func (a *armChild) take(sleep bool) (int, error) {
+// take waits until it is time to look, and receives what there is. Where there is nothing it sleeps before it returns, if it is to.
+func (a *armChild) take(r *receptionRequest) (int, error) {
+	if r.Look > 0 {
+		now := clock.Now()
+		for now.Sub(a.looked) < r.Look {
+			now = clock.Now()
+		}
+		a.looked = now
+	}
 	n := a.ring.receive()
-	if n > 0 || !sleep {
+	if n > 0 || !r.Sleep {
 		return n, nil
 	}
 	return 0, a.ring.wait()
@@ -30,7 +39,7 @@ func (a *armChild) take(sleep bool) (int, error) {
 // receive counts from the first packet on.
 func (a *armChild) receive(r receptionRequest) (any, error) {
 	for deadline := clock.Now().Add(patience); ; {
-		if n, err := a.take(r.Sleep); n > 0 || err != nil {
+		if n, err := a.take(&r); n > 0 || err != nil {
 			if err != nil {
 				return nil, err
 			}
@@ -40,7 +49,7 @@ func (a *armChild) receive(r receptionRequest) (any, error) {
 			return nil, errors.New("nothing was received")
 		}
 	}
-	return r.count(func() (int, error) { return a.take(r.Sleep) })
+	return r.count(func() (int, error) { return a.take(&r) })
 }
 
 // echoed is what came of bouncing single packets.
@@ -67,7 +76,7 @@ func (a *armChild) echo(r receptionRequest) (any, error) {
 			return nil, fmt.Errorf("%d of 1 sent: %w", n, err)
 		}
 		for n, err := 0, error(nil); n == 0; {
-			if n, err = a.take(r.Sleep); err != nil {
+			if n, err = a.take(&r); err != nil {
 				return nil, err
 			}
 			if now = clock.Now(); now.Sub(sent) > echoLimit {
