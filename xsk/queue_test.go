@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"errors"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -387,55 +386,4 @@ func BenchmarkQueue(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(batch)), "ns/packet")
-}
-
-// BenchmarkReceive is reception alone, of many packets at once and of one, with a kernel that passes them from the fill ring to the RX ring.
-func BenchmarkReceive(b *testing.B) {
-	for _, size := range []uint32{1, 64} {
-		b.Run(strconv.Itoa(int(size)), func(b *testing.B) {
-			queue, kernel := newTestQueue(b, xsk.Config{})
-			fill, rx := kernel.Fill.Memory, kernel.Rx.Memory
-			batch := make([]frame.Desc, size)
-			for b.Loop() {
-				from, to := *fill.Consumer, *rx.Producer
-				for i := range size {
-					addr := fill.Entries[(from+i)%uint32(len(fill.Entries))]
-					rx.Entries[(to+i)%uint32(len(rx.Entries))] = frame.Desc{Addr: addr + 264, Len: 64}
-				}
-				*fill.Consumer, *rx.Producer = from+size, to+size
-				n := queue.Receive(batch)
-				queue.Release(batch[:n])
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(batch)), "ns/packet")
-		})
-	}
-}
-
-// TestReceiveTopsUpLater empties the pool, so that the fill ring cannot be kept full, and gives frames back: the next Receive
-// must make up for it although nothing has arrived.
-func TestReceiveTopsUpLater(t *testing.T) {
-	cfg := smallConfig
-	cfg.FrameCount = cfg.FillRingSize + cfg.RxRingSize + cfg.TxRingSize
-	queue, kernel := newTestQueue(t, cfg)
-	for submit(t, queue, []byte("packet")) {
-		continue // all frames that transmission may have
-	}
-	batch := make([]frame.Desc, 24)
-	held := batch[:0]
-	for range 3 {
-		for range 8 {
-			if !kernel.Deliver([]byte("packet"), 0) {
-				t.Fatal("no frame to deliver in")
-			}
-		}
-		n := queue.Receive(batch[len(held):])
-		held = batch[:len(held)+n]
-	}
-	if len(held) != 24 || queue.Frames(frame.Free) != 0 || kernel.Fill.Len() != 8 {
-		t.Fatalf("%d held, %d free, %d on the fill ring", len(held), queue.Frames(frame.Free), kernel.Fill.Len())
-	}
-	queue.Release(held)
-	if n := queue.Receive(batch); n != 0 || kernel.Fill.Len() != cfg.FillRingSize {
-		t.Errorf("received %d; %d on the fill ring, want %d", n, kernel.Fill.Len(), cfg.FillRingSize)
-	}
 }
