@@ -87,7 +87,7 @@ type counted struct {
 // clockEvery is how many turns pass between two looks at the clock, which costs as much as a few packets do in user space.
 const clockEvery = 16
 
-// count runs turn for the length of the span; turn returns the packets that it had.
+// count runs turn for the length of the span, and on until there was a packet; turn returns the packets that it had.
 func (s span) count(turn func() (int, error)) (c counted, err error) {
 	var before uint64
 	start := clock.Now()
@@ -105,7 +105,9 @@ func (s span) count(turn func() (int, error)) (c counted, err error) {
 		case !measuring && now.Before(begin):
 		case !measuring:
 			measuring, before, begin = true, c.Total, now
-		case now.Sub(begin) >= s.Window:
+		case now.Sub(begin) >= s.Window+patience && c.Total == before:
+			return c, errors.New("there was no packet")
+		case now.Sub(begin) >= s.Window && c.Total > before: // a busy machine may be elsewhere for the whole of the window
 			c.PerS = float64(c.Total-before) / now.Sub(begin).Seconds()
 			return c, nil
 		}
