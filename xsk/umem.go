@@ -196,6 +196,7 @@ func (u *UMEM) newQueue(holder frame.Holder, memory Memory, mode Mode) *Queue {
 		wakeRx:     memory.WakeRx,
 		fillLimit:  u.cfg.FillRingSize + u.cfg.RxRingSize,
 		txLimit:    u.cfg.TxRingSize,
+		spentMax:   max(1, u.cfg.FillRingSize/16),
 		mode:       mode,
 	}
 	u.queues[holder] = q
@@ -213,9 +214,7 @@ func (u *UMEM) remove(q *Queue) {
 
 // Release gives received frames back to the pool. The bytes of the batch must not be used after it.
 func (u *UMEM) Release(batch []frame.Desc) {
-	for i := range batch {
-		u.pool.Move(batch[i].Addr, frame.Rx, frame.Free)
-	}
+	u.pool.MoveAll(batch, frame.Rx, frame.Free)
 }
 
 // Bytes returns a received packet, from the Ethernet header on: the UMEM itself, valid until Release.
