@@ -283,3 +283,27 @@ func TestPeak(t *testing.T) {
 		t.Errorf("nobody: pool %v, peak %v", b.pool, b.peak)
 	}
 }
+
+// Who has no more than its share keeps it, and who has more gets no more while others wait.
+func TestShares(t *testing.T) {
+	const pool = 12
+	for _, c := range []struct {
+		name string
+		h    Holding
+		want uint64
+	}{
+		{"too much is issued, more than its share: one less", Holding{Issued: 20, Window: 5, Pending: 2, Demand: 9, Weight: 1, Weights: 3}, 4},
+		{"its share exactly", Holding{Issued: 20, Window: 4, Pending: 2, Demand: 9, Weight: 1, Weights: 3}, 4},
+		{"with twice the weight it is twice as much", Holding{Issued: 20, Window: 8, Pending: 2, Demand: 9, Weight: 2, Weights: 3}, 8},
+		{"but no more than it wants", Holding{Issued: 20, Window: 4, Pending: 2, Weight: 1, Weights: 3}, 3},
+		{"something is left, others wait, more than its share", Holding{Issued: 10, Window: 5, Pending: 4, Demand: 9, Weight: 1, Weights: 3, Scarce: true}, 5},
+		{"others wait, and it has less: its share", Holding{Issued: 10, Window: 3, Pending: 2, Demand: 9, Weight: 1, Weights: 3, Scarce: true}, 4},
+		{"nobody waits: one more", Holding{Issued: 10, Window: 5, Pending: 4, Demand: 9, Weight: 1, Weights: 3}, 6},
+		{"as published: one less whatever it has", Holding{Issued: 20, Window: 1, Pending: 0, Demand: 9}, 0},
+		{"as published: what is left, whoever waits", Holding{Issued: 10, Window: 5, Pending: 4, Demand: 9, Scarce: true}, 7},
+	} {
+		if got := NextWindow(c.h, pool, 3, false); got != c.want {
+			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+		}
+	}
+}

@@ -33,7 +33,8 @@ type entry struct {
 	curOver uint16
 	bar     uint16 // this many numbers just below limit were passed over after a lapse; see Ledger.pass
 
-	flags uint8
+	flags  uint8
+	weight uint8 // its share of what is scarce, beside those of the others; at least 1
 }
 
 const (
@@ -43,6 +44,7 @@ const (
 	flagBarred     // that life is over: oldOver still bounds `next`, but gives no right to send
 	flagWanting    // on the drained list of those with known demand
 	flagWaiting    // on the drained list of those without
+	flagWoken      // was woken up, and has not been drained since
 	flagListed     = flagWanting | flagWaiting
 )
 

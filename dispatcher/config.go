@@ -42,6 +42,8 @@ type ServeConfig struct {
 	// Parallel is how many requests can be computed on at once: the queued work divided by it is how long the queue will take. 0 = 1.
 	Parallel int
 	QueueMax int // requests waiting; 0 = 131072. Beyond it they are rejected
+	// Weight says what share of scarce credits each session of a client gets; nil = all the same. It is asked when a session registers.
+	Weight func(client wire.Addr) uint8
 	// TargetDelay and DropThreshold are told to the clients, who expire by the one and time retransmission by the other.
 	TargetDelay, DropThreshold time.Duration
 }

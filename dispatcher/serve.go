@@ -147,6 +147,9 @@ func (d *Dispatcher) admitSession(c *session.Conn, in inbound, handle wire.Sessi
 	if err != nil {
 		return 0
 	}
+	if s.Weight != nil {
+		s.ledger.SetWeight(place, s.Weight(c.Peer))
+	}
 	if _, err = s.peers.Add(uint32(place), c, handle, in.number); err != nil {
 		panic("dispatcher: the ledger gave out a place that is taken: " + err.Error())
 	}

@@ -69,6 +69,9 @@ type ServerConfig struct {
 	Parallel int
 	// Floor keeps a session that was just served from falling to no credit at all. The zero value keeps it, as the paper's artifact does.
 	NoFloor bool
+	// Weight says what share of the credits each session of a client gets where they are scarce: twice that of another's for twice its weight, and
+	// zero counts as 1. Nil = all have the same. It is asked when a session registers, on the loop: it must not block.
+	Weight func(client netip.AddrPort) uint8
 	// DrainTimeout bounds the wait for admitted requests when Serve ends. 0 = 5 s.
 	DrainTimeout time.Duration
 }
@@ -144,10 +147,14 @@ func (s *Server) serveConfig() (dispatcher.ServeConfig, error) {
 		return dispatcher.ServeConfig{}, err
 	}
 	ledger := credit.Config{Slots: min(scheme.Slots, params.Slots), MaxSessions: s.ep.cfg.SessionsMax}
-	return dispatcher.ServeConfig{
+	cfg := dispatcher.ServeConfig{
 		Credit:  credit.NewLedger(ledger, scheme.NewController()),
 		Workers: s.cfg.Workers, Parallel: parallel, TargetDelay: scheme.TargetDelay, DropThreshold: scheme.DropThreshold,
-	}, nil
+	}
+	if s.cfg.Weight != nil {
+		cfg.Weight = func(client wire.Addr) uint8 { return s.cfg.Weight(client.AddrPort()) }
+	}
+	return cfg, nil
 }
 
 // Endpoint is the server's port.

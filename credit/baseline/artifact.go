@@ -81,6 +81,7 @@ func (a *artifact) Resize(sessions uint64) {
 // Window is the law of package credit with the floor, whatever the delay: a session that would fall to nothing without a rejection keeps the
 // overcommitment.
 func (a *artifact) Window(h credit.Holding) uint64 {
+	h.Weights = 0 // it knows no shares
 	return credit.NextWindow(h, a.pool, a.sessions, true)
 }
 

@@ -15,7 +15,9 @@ func makePaper(p Params, s *Scheme) {
 		Slots:         p.Slots,
 		Headroom:      -1, // section 3: the pool grows whenever the delay is below the target,
 		CatchUp:       -1, // from wherever it fell to
+		Recovery:      -1, // by the same small step always
 		NoFloor:       true,
+		Unfair:        true, // and whoever is answered loses
 	}
 	s.NewController = func() credit.Controller { return credit.NewBreakwater(config) }
 }
