@@ -36,7 +36,7 @@
 //	Headroom    the pool does not grow while a larger one could change nothing
 //	CatchUp     below the target, growth resumes from what is issued: a pool in debt kept the server idle
 //	Recovery    a pool that was cut goes back fast to where it was, while clients wait and the queue is short
-//	Unfair      a session that has no more than its share keeps it, however much others hold; see NextWindow
+//	Unfair      a session that has no more than its share keeps it, however much others hold; see fairWindow
 //	FloorDelay  the floor holds only below the target: above it, answers take credits back before the door has to
 //
 // The [Controller] owns the pool and the law of W'; the Ledger owns the sessions and is the same for every scheme.

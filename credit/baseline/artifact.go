@@ -8,15 +8,12 @@ import (
 	"github.com/stillwater-rpc/stillwater/hw/clock"
 )
 
-// The artifact's settings, as it made the published figures.
+// The artifact's own settings, as it made the published figures.
 const (
-	artifactPeriod    = 10 * time.Microsecond // of the pool: fixed, not the measured round trip
-	artifactSlots     = 64                    // the most that a client may have outstanding
-	artifactQueue     = 16                    // requests that wait at a client
-	artifactExpiry    = 10 * time.Microsecond // how long they may
-	artifactBeta      = 0.02
-	artifactAlpha     = 0.001
-	decreaseFactorMin = 0.5
+	artifactPeriod = 10 * time.Microsecond // of the pool: fixed, not the measured round trip
+	artifactSlots  = 64                    // the most that a client may have outstanding
+	artifactQueue  = 16                    // requests that wait at a client
+	artifactExpiry = 10 * time.Microsecond // how long they may
 )
 
 // Target and drop threshold, for 1, 10 and 100 us of service.
@@ -56,14 +53,14 @@ func (a *artifact) Update(now clock.Time, signal credit.Signal, _ credit.Load) b
 	}
 	a.due = now.Add(artifactPeriod)
 	if signal.Delay < a.target {
-		a.carry += artifactAlpha * float64(a.sessions)
+		a.carry += breakwaterAlpha * float64(a.sessions)
 		whole := uint64(a.carry)
 		a.carry -= float64(whole)
 		a.pool += whole
 	} else {
 		a.carry = 0
 		excess := float64(signal.Delay-a.target) / float64(a.target)
-		a.pool = uint64(float64(a.pool) * max(1-artifactBeta*excess, decreaseFactorMin))
+		a.pool = uint64(float64(a.pool) * max(1-breakwaterBeta*excess, decreaseFactorMin))
 	}
 	a.clamp()
 	return true
@@ -81,7 +78,6 @@ func (a *artifact) Resize(sessions uint64) {
 // Window is the law of package credit with the floor, whatever the delay: a session that would fall to nothing without a rejection keeps the
 // overcommitment.
 func (a *artifact) Window(h credit.Holding) uint64 {
-	h.Weights = 0 // it knows no shares
 	return credit.NextWindow(h, a.pool, a.sessions, true)
 }
 
