@@ -59,6 +59,10 @@ type PortStats struct {
 	Kicks          uint64 `json:"kick_count"`            // system calls made to transmit
 	EmptyPolls     uint64 `json:"empty_poll_count"`
 	PassedOn       uint64 `json:"received_through_kernel_count"` // of the received: passed on by XDP, and taken from the kernel's socket
+	// Between several dispatchers, for another of whom a packet was received, or each of several: handed over to it, and dropped because it had not
+	// taken what it has already.
+	HandedOver      uint64 `json:"handed_over_count"`
+	HandoverDropped uint64 `json:"handover_dropped_count"`
 	// QueuesUnserved is how many receive queues of the interface have no socket: what arrives there goes through the kernel.
 	QueuesUnserved int `json:"unserved_queues"`
 	// Of a capture, if there is one: packets in its file or on the way there, and those that did not get there.
