@@ -67,6 +67,7 @@ func dial(ctx context.Context, address string, cfg ClientConfig) (*Client, error
 		c.owns = true
 	}
 	if c.to, err = c.ep.pick(found); err == nil {
+		c.core = c.ep.dialer(&c.to)
 		err = c.open()
 	}
 	if err != nil && c.owns {
@@ -80,7 +81,7 @@ func dial(ctx context.Context, address string, cfg ClientConfig) (*Client, error
 
 // NewSession opens one more session with the same server, on the same connection: another virtual client with credits of its own.
 func (c *Client) NewSession() (*Session, error) {
-	s := &Session{ep: c.ep, to: c.to}
+	s := &Session{ep: c.ep, core: c.core, to: c.to}
 	if err := s.open(); err != nil {
 		return nil, err
 	}
@@ -102,14 +103,15 @@ func (c *Client) Close() error {
 // Session is one virtual client of a server: it holds credits, and its calls wait for them in order of their deadlines.
 type Session struct {
 	ep    *Endpoint
+	core  *core // the dispatcher that has its connection
 	to    wire.Addr
 	inner *dispatcher.Session
 }
 
 func (s *Session) open() error {
 	var err error
-	stopped := s.ep.do(func(d *dispatcher.Dispatcher, now clock.Time) {
-		if s.ep.shut {
+	stopped := s.do(func(d *dispatcher.Dispatcher, now clock.Time) {
+		if s.core.shut {
 			err = ErrClosed
 			return
 		}
@@ -121,9 +123,15 @@ func (s *Session) open() error {
 	return err
 }
 
+// do runs f as the owner of the session's dispatcher and waits for it.
+func (s *Session) do(f func(d *dispatcher.Dispatcher, now clock.Time)) error {
+	s.ep.start()
+	return s.core.do(f)
+}
+
 // Close ends the session's calls with ErrClosed and hands its credits back.
 func (s *Session) Close() error {
-	err := s.ep.do(func(d *dispatcher.Dispatcher, now clock.Time) {
+	err := s.do(func(d *dispatcher.Dispatcher, now clock.Time) {
 		d.CloseSession(now, s.inner)
 		d.Flush(now)
 	})
@@ -138,7 +146,7 @@ type Credit = dispatcher.SessionCredit
 
 // Credit reads the session's state: what it may send, and what waits.
 func (s *Session) Credit() (c Credit, err error) {
-	err = s.ep.do(func(*dispatcher.Dispatcher, clock.Time) { c = s.inner.Credit() })
+	err = s.do(func(*dispatcher.Dispatcher, clock.Time) { c = s.inner.Credit() })
 	return c, err
 }
 
@@ -201,7 +209,7 @@ func (s *Session) Start(c *Call) {
 			c.Done(c)
 		}
 	}
-	if !s.ep.loop.Post(&c.start) {
+	if !s.core.loop.Post(&c.start) {
 		in.Outcome = dispatcher.OutcomeClosed
 		c.Done(c)
 	}
@@ -263,7 +271,7 @@ func (s *Session) CallTimed(ctx context.Context, method string, payload, buf []b
 	case <-w.wake:
 	case <-ctx.Done():
 		// The call's own deadline does the same; a cancellation has to be told.
-		cancelled = s.ep.loop.Post(&w.cancel)
+		cancelled = s.core.loop.Post(&w.cancel)
 		<-w.wake
 	}
 	err := w.Err()

@@ -76,9 +76,9 @@ type ServerConfig struct {
 	SLO time.Duration
 	// Control is the scheme of overload control.
 	Control Control
-	// Workers bounds the requests in service, blocked ones included. 0 = 256.
+	// Workers bounds the requests in service, blocked ones included. 0 = 256. Each of several dispatchers has its part of them, and at least one.
 	Workers int
-	// Parallel is the number of handlers that can compute at the same time. 0 = GOMAXPROCS.
+	// Parallel is the number of handlers that can compute at the same time. 0 = GOMAXPROCS. It is shared out in the same way.
 	Parallel int
 	// Floor keeps a session that was just served from falling to no credit at all. The zero value keeps it, as the paper's artifact does.
 	NoFloor bool
@@ -143,24 +143,24 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	return s, nil
 }
 
-// serveConfig derives the control's settings from the SLO.
-func (s *Server) serveConfig() dispatcher.ServeConfig {
-	parallel := s.cfg.Parallel
-	if parallel == 0 {
-		parallel = parallelDefault()
-	}
+// serveConfig derives the control's settings from the SLO. Of several dispatchers each has its part of the workers, of the smallest pool and of its growth.
+func (s *Server) serveConfig(i int) dispatcher.ServeConfig {
+	count := len(s.ep.cores)
+	parallel := share(cmp.Or(s.cfg.Parallel, parallelDefault()), i, count)
 	target := time.Duration(targetShare * float64(s.cfg.SLO))
 	threshold := time.Duration(thresholdShare * float64(s.cfg.SLO))
 	slots := s.ep.slotsMax()
 	var controller credit.Controller = credit.NewBreakwater(credit.BreakwaterConfig{
-		TargetDelay: target, DropThreshold: threshold, Workers: parallel, Slots: slots, NoFloor: s.cfg.NoFloor,
+		TargetDelay: target, DropThreshold: threshold, Workers: parallel, Slots: slots, NoFloor: s.cfg.NoFloor, Share: 1 / float64(count),
 	})
 	if s.cfg.Control == NoControl {
 		controller = credit.NewNone(slots)
 	}
 	return dispatcher.ServeConfig{
-		Credit:  credit.NewLedger(credit.Config{Slots: slots, MaxSessions: s.ep.cfg.SessionsMax}, controller),
-		Workers: s.cfg.Workers, Parallel: parallel, TargetDelay: target, DropThreshold: threshold,
+		Credit:  credit.NewLedger(credit.Config{Slots: slots, MaxSessions: s.ep.cfg.sessionsMax()}, controller),
+		Workers: share(cmp.Or(s.cfg.Workers, dispatcher.WorkersDefault), i, count), Parallel: parallel,
+		QueueMax:    share(dispatcher.QueueDefault, i, count),
+		TargetDelay: target, DropThreshold: threshold,
 	}
 }
 
@@ -170,11 +170,11 @@ func (s *Server) Endpoint() *Endpoint { return s.ep }
 // Addr is the address that clients dial; if there are two, the IPv4 one. [Endpoint.Addrs] are all.
 func (s *Server) Addr() string { return s.ep.Addr() }
 
-// Credits reads what the server has in its books for each session, in no order. The loop serves nobody meanwhile, which takes it time in
+// Credits reads what the server has in its books for each session, in no order. A loop serves nobody meanwhile, which takes it time in
 // proportion to the sessions: it is for tests and for people, not for a monitor.
 func (s *Server) Credits() (all []Credit, err error) {
-	err = s.ep.do(func(d *dispatcher.Dispatcher, _ clock.Time) {
-		d.EachCredit(func(c Credit) { all = append(all, c) })
+	err = s.ep.each(func(c *core, _ clock.Time) {
+		c.d.EachCredit(func(c Credit) { all = append(all, c) })
 	})
 	return all, err
 }
@@ -188,10 +188,14 @@ func (s *Server) Handle(method string, h Handler) error {
 	if h == nil {
 		return fmt.Errorf("registering method %s: no handler", method)
 	}
-	m := &dispatcher.Method{Name: method, ID: wire.MethodOf(method)}
-	m.Run = func(inner *dispatcher.Request) { s.run(method, h, inner) }
+	run := func(inner *dispatcher.Request) { s.run(method, h, inner) }
 	var err error
-	if stopped := s.ep.do(func(d *dispatcher.Dispatcher, _ clock.Time) { err = d.Register(m) }); stopped != nil {
+	stopped := s.ep.each(func(c *core, _ clock.Time) {
+		if err == nil { // what the first one refuses, none gets
+			err = c.d.Register(&dispatcher.Method{Name: method, ID: wire.MethodOf(method), Run: run})
+		}
+	})
+	if stopped != nil {
 		return stopped
 	}
 	if err != nil {
@@ -278,7 +282,7 @@ func (s *Server) logPanic(method string, v any) {
 // timeout is over, the contexts of the requests still in service are cancelled, and the error says how many they were.
 func (s *Server) Serve(ctx context.Context) error {
 	var err error
-	s.serves.Do(func() { err = s.ep.serve(s.serveConfig()) })
+	s.serves.Do(func() { err = s.ep.serve(s.serveConfig) })
 	if err != nil {
 		return err
 	}
@@ -303,9 +307,9 @@ func (s *Server) drain() error {
 	deadline := time.Now().Add(s.cfg.DrainTimeout)
 	for {
 		pending := 0
-		err := s.ep.do(func(d *dispatcher.Dispatcher, _ clock.Time) {
-			d.Drain()
-			pending = d.Pending()
+		err := s.ep.each(func(c *core, _ clock.Time) {
+			c.d.Drain()
+			pending += c.d.Pending()
 		})
 		if err != nil || pending == 0 {
 			return err

@@ -14,7 +14,7 @@ import (
 
 // xdpPlaces are both ends of a pair with AF_XDP, if this process has the rights.
 func xdpPlaces(t *testing.T) []place {
-	pair := labtest.TryPair(t, lab.PairConfig{})
+	pair := labtest.TryPair(t, lab.PairConfig{RxQueueCount: *dispatchers, TxQueueCount: *dispatchers})
 	if pair == nil {
 		return nil
 	}
