@@ -12,6 +12,16 @@ type Datagram struct {
 	Payload []byte     // valid until the port's next Receive
 	From    wire.Addr  // the sender, as the packet says it
 	Arrival clock.Time // when it arrived, as near to the wire as the port knows
+	// Since is when it began to wait for a dispatcher that works, if another one received it: what it waited for that one's return is no load. Zero = at its Arrival.
+	Since clock.Time
+}
+
+// waits is since when it waits.
+func (d *Datagram) waits() clock.Time {
+	if d.Since != 0 {
+		return d.Since
+	}
+	return d.Arrival
 }
 
 // Buffer is room for one UDP payload, lent by a port. It is used once: for Send or for Drop.

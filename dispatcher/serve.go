@@ -181,7 +181,7 @@ func (d *Dispatcher) arrive(c *session.Conn, peer *session.Peer, place credit.Se
 	d.rtt.Sample(in.rtt)
 	d.stats.Offered++
 	method := s.methods[r.Method]
-	wait := d.waited(in.arrival)
+	wait := d.waited(in.since)
 	var deadline clock.Time
 	if r.HasBudget {
 		deadline = in.arrival.Add(r.Budget)

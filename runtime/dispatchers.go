@@ -76,7 +76,7 @@ func (e *Endpoint) build(ports []dispatcher.Port, config dispatcher.Config) erro
 			continue
 		}
 		if group != nil {
-			group.OnHandover(i, c.loop.Rouse)
+			group.Serve(i, c.loop.Rouse, c.d.Waited)
 		}
 		e.cores = append(e.cores, c)
 	}

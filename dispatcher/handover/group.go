@@ -20,10 +20,11 @@ func laneSlots(count int) int { return 1 << (bits.Len(uint(AwayMax/(count-1))) -
 
 // Group are the ports of an endpoint's dispatchers.
 type Group struct {
-	ports []*Port
-	bare  []dispatcher.Port
-	rouse []func()
-	open  atomic.Int64
+	ports  []*Port
+	bare   []dispatcher.Port
+	rouse  []func()
+	waited []func(arrival clock.Time) time.Duration
+	open   atomic.Int64
 }
 
 // Join joins at least two ports and at most [session.OwnersMax], the first of which is that of dispatcher 0.
@@ -32,11 +33,11 @@ func Join(ports []dispatcher.Port) *Group {
 	if count < 2 || count > session.OwnersMax {
 		panic("handover: a group is of 2 to 64 ports")
 	}
-	g := &Group{bare: ports, rouse: make([]func(), count)}
+	g := &Group{bare: ports, rouse: make([]func(), count), waited: make([]func(clock.Time) time.Duration, count)}
 	g.open.Store(int64(count))
 	for i, port := range ports {
 		holder, _ := port.(Holder)
-		g.rouse[i] = func() {}
+		g.Serve(i, func() {}, func(clock.Time) time.Duration { return 0 })
 		g.ports = append(g.ports, &Port{
 			Port: port, group: g, self: i, holder: holder, copies: newCopies(), out: make([]*lane, count), in: make([]*lane, count),
 		})
@@ -55,9 +56,12 @@ func Join(ports []dispatcher.Port) *Group {
 // Port is that of a dispatcher.
 func (g *Group) Port(i int) *Port { return g.ports[i] }
 
-// OnHandover says what wakes a dispatcher that waits in its port, for those that hand something over to it. It must be called before any port is used; f is
-// called by any of their users, after each batch with something for the dispatcher.
-func (g *Group) OnHandover(i int, f func()) { g.rouse[i] = f }
+// Serve says whose a port is. It must be called before any port is used. The first function wakes the dispatcher when it waits in its port; users of the
+// other ports call it, after each batch with something for the dispatcher. The second is how long a packet of the batch that the dispatcher is just
+// receiving has waited for it while it worked: what it waited for the return of one that was away is no load of the next one's either.
+func (g *Group) Serve(i int, rouse func(), waited func(arrival clock.Time) time.Duration) {
+	g.rouse[i], g.waited[i] = rouse, waited
+}
 
 // leave closes the ports once nobody uses one any more.
 func (g *Group) leave() error {

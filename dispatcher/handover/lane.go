@@ -28,7 +28,7 @@ type lane struct {
 	_     [cacheLine]byte
 }
 
-// slot is a packet, and what its sender knows its buffer by: 64 bytes.
+// slot is a packet, and what its sender knows its buffer by.
 type slot struct {
 	dispatcher.Datagram
 	token uint64

@@ -39,7 +39,7 @@ func (p *Port) Receive(now clock.Time, batch []dispatcher.Datagram) int {
 	p.comeHome()
 	taken := p.takeOver(batch[:(len(batch)+1)/2])
 	got := p.Port.Receive(now, batch[taken:])
-	return taken + p.sort(batch[taken:taken+got])
+	return taken + p.sort(now, batch[taken:taken+got])
 }
 
 // comeHome takes back what the others have handled.
@@ -77,11 +77,14 @@ func (p *Port) takeOver(batch []dispatcher.Datagram) (taken int) {
 }
 
 // sort hands over what is for others, and moves what is ours to the front. It returns how many those are.
-func (p *Port) sort(batch []dispatcher.Datagram) (own int) {
+func (p *Port) sort(now clock.Time, batch []dispatcher.Datagram) (own int) {
 	for i := range batch {
 		d := &batch[i]
 		owner := route(d.Payload, len(p.out))
 		ours := owner == p.self || owner == anywhere
+		if !ours {
+			d.Since = now.Add(-p.group.waited[p.self](d.Arrival))
+		}
 		switch {
 		case owner == dialers:
 			ours = p.spread(d)
@@ -90,6 +93,7 @@ func (p *Port) sort(batch []dispatcher.Datagram) (own int) {
 		}
 		if ours {
 			batch[own] = *d
+			batch[own].Since = 0 // it waited for us alone
 			own++
 		}
 	}
@@ -136,7 +140,8 @@ func (p *Port) copyTo(l *lane, d *dispatcher.Datagram, owner int) {
 		p.dropped++
 		return
 	}
-	copied := dispatcher.Datagram{Payload: payload, From: d.From, Arrival: d.Arrival}
+	copied := *d
+	copied.Payload = payload
 	p.send(l, &copied, token, owner)
 }
 

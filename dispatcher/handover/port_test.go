@@ -88,7 +88,7 @@ func TestHandover(t *testing.T) {
 	g, fakes := join(count)
 	var roused [count]int
 	for i := range count {
-		g.OnHandover(i, func() { roused[i]++ })
+		g.Serve(i, func() { roused[i]++ }, func(clock.Time) time.Duration { return 0 })
 	}
 	var want [count][][]byte
 	for at, f := range fakes {
@@ -125,6 +125,32 @@ func TestHandover(t *testing.T) {
 	for i, f := range fakes {
 		if len(f.away) != 0 || len(g.ports[i].copies.free) != copyCount {
 			t.Errorf("of port %d, %d packets and %d copies are away", i, len(f.away), copyCount-len(g.ports[i].copies.free))
+		}
+	}
+}
+
+// TestWaitedForAnother has a packet's waiting begin where the dispatcher that received it says, and its arrival stay what it was; what a dispatcher received
+// itself has waited since its arrival.
+func TestWaitedForAnother(t *testing.T) {
+	g, fakes := join(3)
+	g.Serve(0, func() {}, func(arrival clock.Time) time.Duration {
+		if arrival != 1000 {
+			t.Errorf("asked for a packet of %d", arrival)
+		}
+		return 30
+	})
+	gone := packet(wire.Header{}, &wire.Gone{Connection: 5})
+	fakes[0].arrived = [][]byte{packet(wire.Header{Connection: idOf(t, 1)}, &wire.Busy{}), packet(wire.Header{Connection: idOf(t, 0)}, &wire.Busy{}), gone}
+	batch := make([]dispatcher.Datagram, 8)
+	for i, want := range []clock.Time{0, 1000 - 30, 1000 - 30} {
+		n := g.Port(i).Receive(1000, batch)
+		if n == 0 {
+			t.Errorf("dispatcher %d got nothing", i)
+		}
+		for _, d := range batch[:n] {
+			if d.Since != want || d.Arrival != 1000 {
+				t.Errorf("at dispatcher %d a packet waits since %d and arrived at %d, want %d and 1000", i, d.Since, d.Arrival, want)
+			}
 		}
 	}
 }
