@@ -195,7 +195,7 @@ func TestQueuesChange(t *testing.T) {
 
 // TestQueuesGrow: an endpoint that serves all queues takes those that its interface is given, and the kernel keeps them from being taken away.
 func TestQueuesGrow(t *testing.T) {
-	pair := labtest.NewPair(t, lab.PairConfig{RxQueueCount: 4, TxQueueCount: 4})
+	pair := labtest.NewPair(t, lab.PairConfig{RxQueueCount: 4})
 	labtest.Must(t, pair.A.SetQueues(1))
 	srv, cli := start(t, onPair(pair), sw.ServerConfig{SLO: brisk}, map[string]sw.Handler{"echo": echo})
 	f := newTraffic(cli)
