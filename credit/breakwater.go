@@ -21,9 +21,12 @@ const (
 
 // BreakwaterConfig configures a Breakwater. The zero value is the published law with one worker.
 type BreakwaterConfig struct {
-	// Alpha is the additive increase per client and update, in credits; the increase is at least one credit.
+	// Alpha is the additive increase per client and update, in credits; the increase is at least Share.
 	// Zero means DefaultAlpha.
 	Alpha float64
+	// Share is this controller's part of the server, where several share it: each of n has 1/n, so that all together increase by at least
+	// one credit. Zero means 1.
+	Share float64
 	// Beta is the multiplicative decrease per update for a delay of twice the target. Zero means DefaultBeta.
 	Beta float64
 	// TargetDelay is d_t, 0.4 SLO in the paper. Zero means DefaultTargetDelay.
@@ -71,6 +74,9 @@ type Breakwater struct {
 func NewBreakwater(config BreakwaterConfig) *Breakwater {
 	if config.Alpha == 0 {
 		config.Alpha = DefaultAlpha
+	}
+	if config.Share == 0 {
+		config.Share = 1
 	}
 	if config.Beta == 0 {
 		config.Beta = DefaultBeta
@@ -148,7 +154,7 @@ func (b *Breakwater) grow(load Load, slack float64) {
 		b.set(max(b.pool, b.config.CatchUp*float64(load.Issued)))
 	}
 	clients := float64(b.sessions)
-	step := max(b.config.Alpha*clients, 1)
+	step := max(b.config.Alpha*clients, b.config.Share)
 	if b.config.Headroom >= 0 {
 		surplus := b.pool - float64(load.Issued)
 		if !load.Active || surplus > step+b.config.Headroom*min(clients, b.slots) {

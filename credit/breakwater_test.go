@@ -46,6 +46,23 @@ func TestPoolLaw(t *testing.T) {
 	}
 }
 
+// TestShare has four controllers of one server increase as one would: by a credit together while there are few clients, by alpha n_c when there are many.
+func TestShare(t *testing.T) {
+	for _, sessions := range []uint64{40, 40_000} {
+		whole, load := pooled(BreakwaterConfig{}, sessions, 100)
+		whole.Update(1, Signal{}, load)
+		parts := 0.0
+		for range 4 {
+			part, load := pooled(BreakwaterConfig{Share: 1.0 / 4}, sessions/4, 25)
+			part.Update(1, Signal{}, load)
+			parts += part.pool
+		}
+		if math.Abs(parts-whole.pool) > 1e-9 || whole.pool == 100 {
+			t.Errorf("%d sessions: four parts come to %v, the whole to %v", sessions, parts, whole.pool)
+		}
+	}
+}
+
 func TestDefaults(t *testing.T) {
 	b := NewBreakwater(BreakwaterConfig{})
 	if b.Target() != 80*us || b.DropThreshold() != 160*us || b.Pool() != 1 {

@@ -48,6 +48,14 @@ type ServeConfig struct {
 	TargetDelay, DropThreshold time.Duration
 }
 
+// Defaults that several dispatchers have to share.
+const (
+	ConnectionsDefault = 1 << 16
+	SessionsDefault    = credit.DefaultMaxSessions
+	WorkersDefault     = 256
+	QueueDefault       = 1 << 17
+)
+
 // Bounds of what a peer can make us do or keep.
 const (
 	batchSize           = 64                     // packets taken from the port at once: 64 x 64 B fit the L1 cache, and 64 x 0.3 us keep a turn short
@@ -72,16 +80,16 @@ func def[T int | time.Duration](v *T, value T) {
 }
 
 func (c ServeConfig) withDefaults() ServeConfig {
-	def(&c.Workers, 256)
+	def(&c.Workers, WorkersDefault)
 	def(&c.Parallel, 1)
-	def(&c.QueueMax, 1<<17)
+	def(&c.QueueMax, QueueDefault)
 	return c
 }
 
 func (c Config) withDefaults() Config {
 	def(&c.SlotsMax, 256)
-	def(&c.ConnectionsMax, 1<<16)
-	def(&c.SessionsMax, credit.DefaultMaxSessions)
+	def(&c.ConnectionsMax, ConnectionsDefault)
+	def(&c.SessionsMax, SessionsDefault)
 	def(&c.WaitingMax, 4096)
 	def(&c.PacketLifetime, time.Second)
 	def(&c.IdleTimeout, time.Hour)

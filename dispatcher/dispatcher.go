@@ -127,9 +127,9 @@ func (d *Dispatcher) Receive(now clock.Time) int {
 	n := d.port.Receive(now, d.batch[:])
 	d.server.packetAge = 0
 	if n > 0 {
-		oldest := d.batch[0].Arrival
+		oldest := d.batch[0].waits()
 		for i := range d.batch[1:n] { // a port with several queues has several oldest ones
-			oldest = min(oldest, d.batch[1+i].Arrival)
+			oldest = min(oldest, d.batch[1+i].waits())
 		}
 		d.server.packetAge = d.waited(oldest)
 	}
@@ -138,6 +138,9 @@ func (d *Dispatcher) Receive(now clock.Time) int {
 	}
 	return n
 }
+
+// Waited is how long a packet that arrived then has waited for the dispatcher while that worked, as of its present Receive.
+func (d *Dispatcher) Waited(arrival clock.Time) time.Duration { return d.waited(arrival) }
 
 // waited is how long a packet waited for the dispatcher while that worked. A dispatcher whose CPU was taken away, or that slept, finds
 // packets that waited for its return: no load of the server's, and nothing that refusing them would mend.
@@ -175,12 +178,13 @@ func (d *Dispatcher) packet(in *Datagram) {
 		return
 	}
 	newer, rtt := c.Received(in.Arrival, p.Header)
-	d.messages(c, inbound{arrival: in.Arrival, number: p.Number, newer: newer, rtt: rtt}, p.Messages)
+	d.messages(c, inbound{arrival: in.Arrival, since: in.waits(), number: p.Number, newer: newer, rtt: rtt}, p.Messages)
 }
 
 // inbound is what a packet says of all messages in it.
 type inbound struct {
 	arrival clock.Time
+	since   clock.Time // it waits; later than its arrival if another dispatcher received it
 	number  wire.PacketNumber
 	newer   bool          // no later packet of its connection was seen before
 	rtt     time.Duration // measured by it; zero = none

@@ -184,7 +184,7 @@ func (d *Dispatcher) arrive(c *session.Conn, peer *session.Peer, place credit.Se
 	d.rtt.Sample(in.rtt)
 	d.stats.Offered++
 	method := s.methods[r.Method]
-	wait := d.waited(in.arrival)
+	wait := d.waited(in.since)
 	var deadline clock.Time
 	if r.HasBudget {
 		deadline = in.arrival.Add(r.Budget)
@@ -204,7 +204,7 @@ func (d *Dispatcher) arrive(c *session.Conn, peer *session.Peer, place credit.Se
 	default:
 		req := s.pool.get()
 		req.Method, req.Deadline = method, deadline
-		req.session, req.serial = place, s.peers.Serial(uint32(place))
+		req.owner, req.session, req.serial = d.cfg.Owner, place, s.peers.Serial(uint32(place))
 		req.number, req.slot, req.state = r.Number, r.Slot, requestQueued
 		req.arrival, req.enqueued = in.arrival, d.now
 		req.Payload, req.Reply, req.Status = append(req.Payload[:0], r.Payload...), req.Reply[:0], wire.StatusOK

@@ -109,3 +109,23 @@ func (d *Dispatcher) Snapshot() Snapshot {
 	}
 	return s
 }
+
+// Add makes the snapshot that of several dispatchers of one endpoint, of which it was one so far. Counts and sums add up; of the delays and the round
+// trip the largest counts, and of the mean service time the mean over their requests.
+func (s *Snapshot) Add(other *Snapshot) {
+	if all := s.Completed + other.Completed; all > 0 {
+		s.Service = time.Duration((float64(s.Service)*float64(s.Completed) + float64(other.Service)*float64(other.Completed)) / float64(all))
+	}
+	s.Stats.add(&other.Stats)
+	s.Port.add(&other.Port)
+	s.Pool += other.Pool
+	s.Issued += other.Issued
+	s.Sessions += other.Sessions
+	s.Drained += other.Drained
+	s.Queued += other.Queued
+	s.InService += other.InService
+	s.Connections += other.Connections
+	s.Delay = max(s.Delay, other.Delay)
+	s.TargetDelay = max(s.TargetDelay, other.TargetDelay)
+	s.RTT = max(s.RTT, other.RTT)
+}

@@ -223,6 +223,13 @@ func (u *UMEM) Bytes(d frame.Desc) []byte {
 	return u.memory[d.Addr:end:end]
 }
 
+// HandOver keeps a received frame from being released, while somebody else reads it: its bytes stay as they are until TakeBack. It is refused if
+// the frame was not received.
+func (u *UMEM) HandOver(d frame.Desc) bool { return u.pool.Move(d.Addr, frame.Rx, frame.Away) }
+
+// TakeBack gives a frame that was handed over back to the pool. Nobody may read it any more.
+func (u *UMEM) TakeBack(addr frame.Addr) { u.pool.Move(addr, frame.Away, frame.Free) }
+
 // Stamp returns the metadata before a received packet: its arrival in nanoseconds of CLOCK_MONOTONIC if the XDP program
 // stamped it, else 0. It is what the frame holds, so a caller that cannot trust the program must check it for sense.
 func (u *UMEM) Stamp(d frame.Desc) uint64 {

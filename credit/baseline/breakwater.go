@@ -81,7 +81,7 @@ func (p *paper) Admit(a credit.Arrival) bool { return a.Delay <= p.threshold }
 func makeStillwater(p Params, s *Scheme) {
 	s.Deadlines = true
 	config := credit.BreakwaterConfig{
-		TargetDelay: s.TargetDelay, DropThreshold: s.DropThreshold, Workers: p.Workers, Slots: p.Slots, NoFloor: p.NoFloor,
+		TargetDelay: s.TargetDelay, DropThreshold: s.DropThreshold, Workers: p.Workers, Slots: p.Slots, NoFloor: p.NoFloor, Share: p.Share,
 	}
 	s.NewController = func() credit.Controller { return credit.NewBreakwater(config) }
 }

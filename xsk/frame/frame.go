@@ -20,21 +20,22 @@ type Desc struct {
 // Owner is who may touch a frame.
 type Owner uint8
 
-// The owners, in the order of a frame's life.
+// The owners, in the order of a frame's life; few frames are ever away.
 const (
 	Free   Owner = iota // the pool
 	Fill                // on the fill ring or, filled, on the RX ring: the kernel may write it
 	Rx                  // received, being read by us
 	Tx                  // lent, being written by us
 	Kernel              // on the TX ring or in a driver: the kernel may read it
+	Away                // received, being read by another dispatcher, which gives it back to us
 
-	ownerCount = int(Kernel) + 1
+	ownerCount = int(Away) + 1
 )
 
 // String returns the owner's name in the documentation.
 func (o Owner) String() string {
 	if int(o) < ownerCount {
-		return [ownerCount]string{"free", "fill", "rx", "tx", "kernel"}[o]
+		return [ownerCount]string{"free", "fill", "rx", "tx", "kernel", "away"}[o]
 	}
 	return fmt.Sprintf("owner %d", uint8(o))
 }
