@@ -41,7 +41,9 @@ type ServeConfig struct {
 	Workers int            // requests in service at once, blocked ones included; 0 = 256
 	// Parallel is how many requests can be computed on at once: the queued work divided by it is how long the queue will take. 0 = 1.
 	Parallel int
-	QueueMax int // requests waiting; 0 = 131072. Beyond it they are rejected
+	// AdaptWorkers bounds the requests in service further while they wait for each other in their handlers: see inService.
+	AdaptWorkers bool
+	QueueMax     int // requests waiting; 0 = 131072. Beyond it they are rejected
 	// Weight says what share of scarce credits each session of a client gets; nil = all the same. It is asked when a session registers.
 	Weight func(client wire.Addr) uint8
 	// TargetDelay and DropThreshold are told to the clients, who expire by the one and time retransmission by the other.
@@ -108,4 +110,5 @@ type Method struct {
 	Run func(*Request)
 
 	service client.Learnt // learnt service time
+	alone   client.Learnt // the same of those that had a CPU to themselves
 }

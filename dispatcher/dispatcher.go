@@ -51,7 +51,7 @@ type server struct {
 	cursor    uint32       // of the sweep over tables
 	queue     requestQueue
 	pool      requestPool
-	inService int
+	inService inService
 	packetAge time.Duration // age of the oldest packet of the last batch, without stalled
 	stalled   time.Duration // how long before the last batch nobody touched the dispatcher
 	service   client.Learnt // over all methods
@@ -84,6 +84,7 @@ func New(cfg Config, port Port) *Dispatcher {
 // Serve makes the dispatcher accept connections and run requests, and returns how many may be in service. Once.
 func (d *Dispatcher) Serve(cfg ServeConfig) (workers int) {
 	d.server.ServeConfig = cfg.withDefaults()
+	d.server.inService = newInService(d.server.Workers, d.server.Parallel, d.server.AdaptWorkers)
 	d.server.ledger = cfg.Credit
 	d.server.dequeuer, _ = cfg.Credit.Controller().(credit.Dequeuer)
 	d.server.leveler, _ = cfg.Credit.Controller().(credit.Leveler)

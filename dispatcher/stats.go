@@ -80,17 +80,19 @@ type Snapshot struct {
 	Stats
 	Port PortStats `json:"port"`
 
-	Pool        uint64        `json:"credit_pool_count"`   // C_total
-	Issued      uint64        `json:"credit_issued_count"` // C_issued, the sum over sessions
-	Sessions    int           `json:"session_count"`
-	Drained     uint64        `json:"drained_session_count"`
-	Queued      int           `json:"queued_count"`
-	InService   int           `json:"in_service_count"`
-	Delay       time.Duration `json:"delay_ns"`
-	TargetDelay time.Duration `json:"target_delay_ns"`
-	Service     time.Duration `json:"service_ns_mean"` // learnt
-	RTT         time.Duration `json:"rtt_ns_smoothed"`
-	Connections int           `json:"connection_count"`
+	Pool      uint64 `json:"credit_pool_count"`   // C_total
+	Issued    uint64 `json:"credit_issued_count"` // C_issued, the sum over sessions
+	Sessions  int    `json:"session_count"`
+	Drained   uint64 `json:"drained_session_count"`
+	Queued    int    `json:"queued_count"`
+	InService int    `json:"in_service_count"`
+	// InServiceMax bounds it: the workers, or less while requests take longer than alone because they wait for each other in their handlers.
+	InServiceMax int           `json:"in_service_count_max"`
+	Delay        time.Duration `json:"delay_ns"`
+	TargetDelay  time.Duration `json:"target_delay_ns"`
+	Service      time.Duration `json:"service_ns_mean"` // learnt
+	RTT          time.Duration `json:"rtt_ns_smoothed"`
+	Connections  int           `json:"connection_count"`
 }
 
 // Counters are the dispatcher's own: for its owner to look at often, where a Snapshot would be a copy too many.
@@ -99,7 +101,7 @@ func (d *Dispatcher) Counters() *Stats { return &d.stats }
 // Snapshot reads the counters and the present state.
 func (d *Dispatcher) Snapshot() Snapshot {
 	s := Snapshot{
-		Stats: d.stats, Port: d.port.Stats(), Queued: d.server.queue.live, InService: d.server.inService,
+		Stats: d.stats, Port: d.port.Stats(), Queued: d.server.queue.live, InService: d.server.inService.now, InServiceMax: d.server.inService.limit,
 		Delay: d.Delay(), TargetDelay: d.server.TargetDelay, Service: d.server.service.Mean(),
 		RTT: d.rtt.Smoothed(), Connections: d.conns.Len(),
 	}

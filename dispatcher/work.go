@@ -14,7 +14,7 @@ import (
 func (d *Dispatcher) Next(now clock.Time) *Request {
 	d.now = now
 	s := &d.server
-	for s.inService < s.Workers {
+	for !s.inService.full() {
 		req := s.queue.pop()
 		if req == nil {
 			return nil
@@ -29,7 +29,7 @@ func (d *Dispatcher) Next(now clock.Time) *Request {
 			continue
 		}
 		req.state = requestRunning
-		s.inService++
+		req.alone = s.inService.start()
 		return req
 	}
 	return nil
@@ -57,9 +57,12 @@ func (d *Dispatcher) refuseQueued(req *Request, kind credit.Kind, reason wire.Re
 func (d *Dispatcher) Complete(now clock.Time, req *Request) {
 	d.now = now
 	s := &d.server
-	s.inService--
 	service := req.Finished.Sub(req.Started)
 	req.Method.service.Sample(service)
+	if req.alone {
+		req.Method.alone.Sample(service)
+	}
+	s.inService.end(req.Method.alone.Mean(), service)
 	s.service.Sample(service)
 	d.stats.Completed++
 	d.stats.Busy += service
@@ -287,4 +290,4 @@ func (d *Dispatcher) Drain() { d.server.draining = true }
 func (d *Dispatcher) Waiting() bool { return d.server.queue.live > 0 }
 
 // Pending is the number of requests admitted and not answered.
-func (d *Dispatcher) Pending() int { return d.server.queue.live + d.server.inService }
+func (d *Dispatcher) Pending() int { return d.server.queue.live + d.server.inService.now }

@@ -64,6 +64,7 @@ type ServerConfig struct {
 	// this configuration.
 	Tuning SchemeParams
 	// Workers bounds the requests in service, blocked ones included. 0 = 256. Each of several dispatchers has its part of them, and at least one.
+	// Fewer are let in while handlers take longer than twice what they take alone, since they wait for a device or for each other.
 	Workers int
 	// Parallel is the number of handlers that can compute at the same time. 0 = GOMAXPROCS. It is shared out in the same way.
 	Parallel int
@@ -149,7 +150,7 @@ func (s *Server) serveConfig(i int) (dispatcher.ServeConfig, error) {
 	cfg := dispatcher.ServeConfig{
 		Credit:  credit.NewLedger(ledger, scheme.NewController()),
 		Workers: share(cmp.Or(s.cfg.Workers, dispatcher.WorkersDefault), i, count), Parallel: parallel,
-		QueueMax:    share(dispatcher.QueueDefault, i, count),
+		QueueMax: share(dispatcher.QueueDefault, i, count), AdaptWorkers: scheme.AdaptWorkers,
 		TargetDelay: scheme.TargetDelay, DropThreshold: scheme.DropThreshold,
 	}
 	if s.cfg.Weight != nil {

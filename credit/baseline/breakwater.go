@@ -79,7 +79,7 @@ func (p *paper) Admit(a credit.Arrival) bool { return a.Delay <= p.threshold }
 
 // makeStillwater is ours.
 func makeStillwater(p Params, s *Scheme) {
-	s.Deadlines = true
+	s.Deadlines, s.AdaptWorkers = true, true
 	config := credit.BreakwaterConfig{
 		TargetDelay: s.TargetDelay, DropThreshold: s.DropThreshold, Workers: p.Workers, Slots: p.Slots, NoFloor: p.NoFloor, Share: p.Share,
 	}
