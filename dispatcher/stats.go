@@ -126,6 +126,7 @@ func (s *Snapshot) Add(other *Snapshot) {
 	s.Drained += other.Drained
 	s.Queued += other.Queued
 	s.InService += other.InService
+	s.InServiceMax += other.InServiceMax
 	s.Connections += other.Connections
 	s.Delay = max(s.Delay, other.Delay)
 	s.TargetDelay = max(s.TargetDelay, other.TargetDelay)

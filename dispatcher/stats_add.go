@@ -29,6 +29,7 @@ func (s *Stats) add(other *Stats) {
 	s.Stale += other.Stale
 	s.Probes += other.Probes
 	s.CreditUpdates += other.CreditUpdates
+	s.RejectsSent += other.RejectsSent
 	s.Busy += other.Busy
 	s.RequestWait += other.RequestWait
 	s.Updates += other.Updates
