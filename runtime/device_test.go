@@ -93,7 +93,7 @@ func (f *traffic) end(t *testing.T) {
 
 // troubles is what the endpoint says of a fault that lasts.
 var troubles = map[string]string{
-	"link down": "veth0 is down", "deleted and made again": "looking for veth0", "moved away and back": "looking for veth0",
+	"link down": "veth0 is down", "peer down": "veth0 has no carrier", "deleted and made again": "looking for veth0", "moved away and back": "looking for veth0",
 }
 
 // TestDeviceFaults: whatever happens to the interface, every call has an outcome, and when it is over, calls are answered again and no frame is

@@ -38,6 +38,8 @@ type keeper struct {
 	probe *nic.Probe
 	looks int
 	said  string // the last trouble, which is said once
+	// away: at the last look there was a trouble, or no carrier. When there is none any more, our addresses are announced.
+	away bool
 }
 
 // resize is a request for another number of queues.
@@ -73,7 +75,9 @@ func (c *card) Keep(own Own, stop <-chan struct{}) {
 			r.done <- k.setQueues(r.count)
 		case <-tick.C:
 			if k.runs(stop) {
-				k.say(k.look())
+				err := k.look()
+				k.away = k.away || err != nil
+				k.say(err)
 			}
 		}
 	}
@@ -168,6 +172,7 @@ func (k *keeper) look() error {
 		return fmt.Errorf("looking for %s: %w", k.device.name, err)
 	}
 	if k.served() == 0 {
+		k.away = true
 		return k.reopen(now)
 	}
 	k.resized(now.MTU)
@@ -178,9 +183,23 @@ func (k *keeper) look() error {
 		return err
 	}
 	if k.looks%searchEvery == 0 {
-		return k.attached()
+		if err := k.attached(); err != nil {
+			return err
+		}
 	}
-	return nil
+	return k.regained(now.Carrier)
+}
+
+// regained announces our addresses when the interface is back, or its carrier.
+func (k *keeper) regained(carrier bool) error {
+	if !carrier {
+		return fmt.Errorf("%s has no carrier: nobody is at the other end, or down", k.device.name)
+	}
+	if !k.away {
+		return nil
+	}
+	k.away = false
+	return k.announce()
 }
 
 // unbound reports whether the kernel has unbound a socket, since its interface was away for a moment: it may be back under its old index.
