@@ -7,8 +7,8 @@ import "github.com/stillwater-rpc/stillwater/credit"
 func makePaper(p Params, s *Scheme) {
 	s.Deadlines = true // its clients expire what has waited for too long
 	config := credit.BreakwaterConfig{
-		Alpha:         credit.DefaultAlpha, // section 5, as the next three
-		Beta:          credit.DefaultBeta,
+		Alpha:         p.Alpha, // section 5, as the next three; zero is what was published
+		Beta:          p.Beta,
 		TargetDelay:   s.TargetDelay,   // 0.4 SLO
 		DropThreshold: s.DropThreshold, // twice the target
 		Workers:       p.Workers,
@@ -24,7 +24,7 @@ func makePaper(p Params, s *Scheme) {
 func makeStillwater(p Params, s *Scheme) {
 	s.Deadlines = true
 	config := credit.BreakwaterConfig{
-		TargetDelay: s.TargetDelay, DropThreshold: s.DropThreshold, Workers: p.Workers, Slots: p.Slots, NoFloor: p.NoFloor,
+		Alpha: p.Alpha, Beta: p.Beta, TargetDelay: s.TargetDelay, DropThreshold: s.DropThreshold, Workers: p.Workers, Slots: p.Slots, NoFloor: p.NoFloor,
 	}
 	s.NewController = func() credit.Controller { return credit.NewBreakwater(config) }
 }

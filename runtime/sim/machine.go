@@ -84,6 +84,12 @@ func (w *World) AddMachine(cfg dispatcher.Config, m MachineConfig) (*Machine, er
 	return machine, nil
 }
 
+// Computed is how much CPU time handlers have had, on all CPUs together.
+func (m *Machine) Computed() time.Duration { return m.computed }
+
+// Waiting is how many packets and requests wait for a CPU.
+func (m *Machine) Waiting() int { return m.nic.count + m.d.Queued() }
+
 // boot gives the machine its CPUs and a new ledger; the dispatcher is new already.
 func (m *Machine) boot() {
 	m.life++

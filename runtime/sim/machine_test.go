@@ -27,7 +27,9 @@ func (c constant) Sample(*rand.Rand) time.Duration { return time.Duration(c) }
 
 type exponential time.Duration
 
-func (e exponential) Sample(rng *rand.Rand) time.Duration { return time.Duration(rng.ExpFloat64() * float64(e)) }
+func (e exponential) Sample(rng *rand.Rand) time.Duration {
+	return time.Duration(rng.ExpFloat64() * float64(e))
+}
 
 // bench is a machine, one client host with so many clients, and what came of their calls.
 type bench struct {
