@@ -14,7 +14,7 @@ func e6() *Experiment {
 	return &Experiment{
 		ID: "E6", Title: "the spike",
 		About: "1,000 clients, exponential 10us. The staircase is 400k, 800k, 1.2M, 800k and 400k a second; the step is 0.4, 1.4 and 0.4 times the capacity. Recovery is from the\n" +
-			"beginning of the overload until goodput is, and for 10 ms stays in the mean, at least 95 % of what the stage before or the capacity gives; lowest after: of any 5 ms\n" +
+			"beginning of the overload until goodput is, and for 10 ms stays in the mean, at least 95 % of what the stage before or the capacity gives; lowest after: of any 10 ms\n" +
 			"after the overload, of what that stage settles at. A dash: not within its stage.",
 		figures: []string{figGoodput, figRecovery, figDip, figP99, figSLO, figDrops, figUnsent},
 		jobs:    e6Jobs, derive: e6Derive, judge: e6Judge,
@@ -61,7 +61,7 @@ func e6Jobs(size Size) (all []job) {
 const (
 	recoveredShare = 0.95
 	recoveredFor   = 10
-	dipWindows     = 5
+	dipWindows     = 10
 )
 
 // e6Derive reads recovery and dip off the goodput over time.

@@ -17,7 +17,7 @@ func e13() *Experiment {
 	return &Experiment{
 		ID: "E13", Title: "sizes beyond the paper",
 		About: "Exponential 10us at 2x. Every client has called once before (full size: up to 100,000 of them; the larger ones register as they come). Sparse: each call is of another\n" +
-			"client; dense: whoever wakes up makes 10 calls; together: 500 clients wake up at the same instant. At last 10 busy clients at 1.5x among 10,000 that hold what they\n" +
+			"client; dense: whoever wakes up makes 10 calls; together: 50 clients wake up at the same instant. At last 10 busy clients at 1.5x among 10,000 that hold what they\n" +
 			"were given when they registered. Packets, explicit credit messages and events of the simulation, timers included, are of both ends, for each request that arrived.",
 		figures: []string{figGoodput, figShare, figP99, figDrops, figPackets, figCredits, figEvents, figHost, figHeap},
 		charts: []chart{
@@ -35,11 +35,11 @@ var crowds = []struct {
 }{
 	{"sparse", simulate.Crowd{}},
 	{"dense", simulate.Crowd{Burst: 10}},
-	{"together", simulate.Crowd{Together: 500}},
+	{"together", simulate.Crowd{Together: 50}},
 }
 
 const (
-	crowdCalls = 4           // times the size's calls at each point: wake-ups of 500 are few
+	crowdCalls = 3           // times the size's calls at each point: wake-ups of many are few
 	greetLoad  = 0.5         // of the capacity, in calls that register
 	greetMost  = 100_000     // clients; registering more takes longer than the experiment
 	busyAmong  = "busy ones" // 10 of them,

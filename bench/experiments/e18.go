@@ -23,7 +23,7 @@ func e18() *Experiment {
 
 // refused are in time, not in calls: at twenty times the capacity these come fast.
 const (
-	refusedTime    = 15 * time.Millisecond
+	refusedTime    = 10 * time.Millisecond
 	refusedTimeAll = 50 * time.Millisecond
 	refusedSeeds   = 3
 	rejectMax      = 0.5

@@ -14,7 +14,7 @@ func e21() *Experiment {
 	return &Experiment{
 		ID: "E21", Title: "sparse against dense",
 		About: "The published law with other settings of alpha, the increase a client and update, and beta, the decrease. Exponential 10us at 1.2x. Sparse: 10,000 clients, each call of another.\n" +
-			"Dense: 200 clients, which wake up 20 at a time and make 10 calls each.",
+			"Dense: 200 clients, which wake up 5 at a time and make 10 calls each.",
 		figures: []string{figShare, figP50, figP99, figDrops, figUnsent, figCuts},
 		charts: []chart{
 			{figure: figShare, title: "Goodput over alpha", x: "alpha, in thousandths"},
@@ -30,7 +30,7 @@ var demands = []struct {
 	crowd   simulate.Crowd
 }{
 	{"sparse", 10_000, simulate.Crowd{}},
-	{"dense", 200, simulate.Crowd{Together: 20, Burst: 10}},
+	{"dense", 200, simulate.Crowd{Together: 5, Burst: 10}},
 }
 
 const sweptCalls = 2 // times the size's at each point

@@ -14,18 +14,19 @@ import (
 func e22() *Experiment {
 	return &Experiment{
 		ID: "E22", Title: "waking up from zero",
-		About: "10,000 registered clients, exponential 10us. Wake-up: at 0.5x, after 20 ms at 2x that left the clients without credits, how long a call waits for its credit, of those that\n" +
-			"have to. Storm: on top of nothing else, 10,000 clients that nobody knows dial and call at the same instant, without a deadline; served is the rate of answers until\n" +
-			"the last one, and answered the share of the calls that the server did not refuse.",
-		figures: []string{figShare, figP50, figP99, figWoken, figWake, figWakeRTT, figStorm, figAnswered, figDrops, figCredits},
+		About: "10,000 registered clients, exponential 10us. Wake-up: after 1.2 s of silence, in which their leases ran out, clients call at random; how long a call waits for its credit, of those that\n" +
+			"have to. Storm: 10,000 clients that nobody knows dial and call at the same instant, without a deadline, and who is refused calls again at once; served is the rate\n" +
+			"of answers until the last one, refused how many times each is, in the mean.",
+		figures: []string{figP50, figP99, figWoken, figWake, figWakeRTT, figStorm, figAnswered, figTurned, figCredits},
 		jobs:    e22Jobs, judge: e22Judge,
 	}
 }
 
 const (
 	wakeClients = 10_000
-	wakeMax     = 5   // round trips
-	stormMin    = 0.9 // of the capacity
+	wakeRest    = 1200 * time.Millisecond // longer than a lease
+	wakeMax     = 5                       // round trips
+	stormMin    = 0.9                     // of the capacity
 	stormTime   = 500 * time.Millisecond
 )
 
@@ -34,14 +35,16 @@ func e22Jobs(size Size) (all []job) {
 	for _, load := range []float64{0.1, 0.5} {
 		for _, scheme := range schemes {
 			s := simulate.Scenario{Scheme: scheme, Clients: wakeClients, Service: service(workload.Exponential, 10*time.Microsecond)}
+			demand := load * s.Capacity()
 			s.Greet = simulate.Duration(wakeClients / (greetLoad * s.Capacity()) * float64(time.Second))
-			s.Warmup = simulate.Duration(20 * time.Millisecond)
-			all = append(all, job{panel: "wake-up", at: fmt.Sprintf("%gx", load), x: load, scheme: scheme, seeds: min(size.Seeds, 5), play: playing(size.atLoad(s, load))})
+			s.Demand = []simulate.Step{{}, {At: simulate.Duration(wakeRest), PerS: demand}}
+			s.Measure = simulate.Duration(wakeRest) + simulate.Duration(float64(size.Calls)/demand*float64(time.Second))
+			all = append(all, job{panel: "wake-up", at: fmt.Sprintf("%gx", load), x: load, scheme: scheme, seeds: min(size.Seeds, 5), play: playing(s)})
 		}
 	}
 	for _, scheme := range schemes {
 		s := simulate.Scenario{
-			Scheme: scheme, Clients: 1, Crowd: simulate.Crowd{Dial: wakeClients}, Service: service(workload.Exponential, 10*time.Microsecond),
+			Scheme: scheme, Clients: 1, Crowd: simulate.Crowd{Dial: wakeClients, Again: true}, Service: service(workload.Exponential, 10*time.Microsecond),
 			Hosts: 1, Budget: -1, Measure: simulate.Duration(stormTime), Warmup: simulate.Duration(time.Millisecond), Demand: []simulate.Step{{}},
 		}
 		all = append(all, job{panel: "storm", at: "10000 dial", scheme: scheme, seeds: min(size.Seeds, 5), play: storm(s)})
@@ -59,8 +62,9 @@ func storm(s simulate.Scenario) func(context.Context, uint64) (Sample, error) {
 		}
 		answers := float64(r.Outcomes["ok"])
 		sample := Sample{Figures: map[string]float64{
-			figP50: r.LatencyP50, figP99: r.LatencyP99, figDrops: r.DropRatio, figAnswered: answers / float64(s.Dial),
-			figStorm: answers / time.Duration(r.LastAnswer).Seconds() / r.CapacityPerS,
+			figP50: r.LatencyP50, figP99: r.LatencyP99, figAnswered: answers / float64(s.Dial),
+			figTurned: float64(r.Outcomes["rejected"]) / float64(s.Dial),
+			figStorm:  answers / time.Duration(r.LastAnswer).Seconds() / r.CapacityPerS,
 		}}
 		return sample, nil
 	}
@@ -71,6 +75,7 @@ func e22Judge(t *Table) []Check {
 	storms := func(r *Row) bool { return r.Panel == "storm" }
 	calm := func(r *Row) bool { return r.Panel != "storm" }
 	return []Check{
+		bound("ours: clients wake up that hold nothing,", only(ours, calm), figWoken, wakeClients/2, true),
 		bound("ours: a wake-up takes p99", only(ours, calm), figWakeRTT, wakeMax, false),
 		bound("ours: the storm is served, of the capacity,", only(ours, storms), figStorm, stormMin, true),
 	}

@@ -38,10 +38,11 @@ const (
 	figHost       = "host_ns_per_request"
 	figStorm      = "storm_of_capacity_ratio" // answers per second until the last one
 	figAnswered   = "answered_ratio"
+	figTurned     = "refusals_per_client"
 	figRound1     = "first_round_request_count"
 	figRound2     = "second_round_request_count"
 	figRound3     = "third_round_request_count"
-	figRound100   = "last_round_request_count"
+	figLater      = "later_request_count_mean"
 	figBurst      = "burst_call_count"
 	figBurstOK    = "burst_answered_count"
 	figRefused    = "burst_refused_count"
@@ -77,11 +78,12 @@ var kinds = map[string]kind{
 	figHeap:       {"heap", "B a client", 10, 0, 1, report.Count},
 	figHost:       {"host CPU", "ns/request", 10, 0, 1, report.Plain},
 	figStorm:      {"served", "% cap.", 7, 1, 0.01, report.Percent},
+	figTurned:     {"refused", "times", 8, 2, 1, report.Plain},
 	figAnswered:   {"answered", "%", 8, 1, 0.01, report.Percent},
 	figRound1:     {"round 1", "of 4", 8, 0, 1, report.Plain},
 	figRound2:     {"round 2", "of 4", 8, 0, 1, report.Plain},
 	figRound3:     {"round 3", "of 4", 8, 0, 1, report.Plain},
-	figRound100:   {"round 100", "of 4", 9, 0, 1, report.Plain},
+	figLater:      {"later", "of 4", 8, 2, 1, report.Plain},
 	figBurst:      {"burst", "calls", 6, 0, 1, report.Plain},
 	figBurstOK:    {"answered", "calls", 8, 0, 1, report.Plain},
 	figRefused:    {"refused", "calls", 8, 0, 1, report.Plain},

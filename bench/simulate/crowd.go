@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/bench/workload"
+	"github.com/stillwater-rpc/stillwater/dispatcher"
 	"github.com/stillwater-rpc/stillwater/runtime/sim"
 )
 
@@ -16,6 +17,7 @@ type Crowd struct {
 	Greet    Duration `json:"greet,omitempty"`    // time before the warm-up, in which every client calls once, one after the other
 	Idle     int      `json:"idle,omitempty"`     // further clients, which say nothing after that; without a time for it they greet in the warm-up
 	Dial     int      `json:"dial,omitempty"`     // further clients, which are not known before they all call at once at the end of the warm-up
+	Again    bool     `json:"again,omitempty"`    // of these, who is refused calls again at once
 }
 
 // begin is when the measured time begins.
@@ -67,7 +69,14 @@ func (p *play) gather(hosts []*sim.Host, calls sim.SourceConfig) error {
 	}
 	if p.Dial > 0 {
 		calls.Stream = streamDial
-		dial := p.world.NewSource(p.machine, calls)
+		var dial *sim.Source
+		calls.Observe = func(o *sim.Observation) {
+			p.recorder.observe(o)
+			if client := o.Client; o.Call.Outcome == dispatcher.OutcomeRejected && p.Again {
+				p.world.At(p.world.Elapsed(), func() { dial.Call(client) })
+			}
+		}
+		dial = p.world.NewSource(p.machine, calls)
 		if err := spread(dial, hosts, p.Dial); err != nil {
 			return err
 		}
