@@ -30,13 +30,13 @@ var spikes = map[string][]float64{
 const (
 	spikeWindow = time.Millisecond
 	spikeShort  = 60 * time.Millisecond // of a stage
-	spikeLong   = time.Second
+	spikeLong   = 500 * time.Millisecond
 )
 
 func e6Jobs(size Size) (all []job) {
 	schemes, seeds, stage := rivals, 2, spikeShort
 	if size.Full {
-		schemes, seeds, stage = append([]string{baseline.SEDA}, rivals...), 4, spikeLong
+		schemes, seeds, stage = append([]string{baseline.SEDA}, rivals...), 3, spikeLong
 	}
 	for _, name := range []string{"staircase", "step"} {
 		for _, scheme := range schemes {

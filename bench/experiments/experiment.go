@@ -196,9 +196,9 @@ type Size struct {
 // Small is what a test runs: a seed, and few points.
 func Small() Size { return Size{Name: "small", Calls: 25_000, Seeds: 1, Warmup: 30 * time.Millisecond} }
 
-// Full is for claims: a million calls at each point, in ten runs of a seed each.
+// Full is for claims: half a million calls at each point, in ten runs of a seed each.
 func Full() Size {
-	return Size{Name: "full", Calls: 100_000, Seeds: 10, Warmup: 100 * time.Millisecond, Full: true}
+	return Size{Name: "full", Calls: 50_000, Seeds: 10, Warmup: 100 * time.Millisecond, Full: true}
 }
 
 // kind is how a figure is written.

@@ -19,6 +19,7 @@ const (
 	figTail       = "latency_of_slo_ratio" // p99
 	figSLO        = "slo_ns"
 	figDrops      = "drop_ratio"
+	figLost       = "lost_ratio" // of the calls that were made: not answered within the SLO
 	figUnsent     = "drop_ratio_client"
 	figReject     = "reject_latency_ns_p99"
 	figRejectSLO  = "reject_latency_of_slo_ratio" // p99
@@ -60,6 +61,7 @@ var kinds = map[string]kind{
 	figTail:       {"p99", "% of SLO", 8, 0, 0.01, report.Percent},
 	figSLO:        {"SLO", "us", 6, 0, 1e3, report.Duration},
 	figDrops:      {"dropped", "%", 7, 2, 0.01, report.Percent},
+	figLost:       {"lost", "% calls", 8, 2, 0.01, report.Percent},
 	figUnsent:     {"unsent", "%", 7, 1, 0.01, report.Percent},
 	figReject:     {"reject p99", "us", 10, 1, 1e3, report.Duration},
 	figRejectSLO:  {"reject p99", "% of SLO", 10, 0, 0.01, report.Percent},
@@ -101,6 +103,9 @@ func sampleOf(r *simulate.Result) Sample {
 		figWake: r.WakeP99, figWakeRTT: r.WakeP99 / float64(r.Scenario.Network.RTT), figWoken: float64(r.Woken),
 		figPending: float64(r.Pending), figViolations: float64(len(r.Violations)),
 		figReject: r.RejectP99, figRejectSLO: r.RejectP99 / slo,
+	}
+	if r.OfferedPerS > 0 {
+		f[figLost] = max(1-r.GoodputPerS/r.OfferedPerS, 0)
 	}
 	if r.PoolUpdates > 0 {
 		f[figCuts] = float64(r.PoolCuts) / float64(r.PoolUpdates)

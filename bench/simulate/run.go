@@ -97,7 +97,7 @@ const sessionsFor = 2
 // machine is the server for the simulator.
 func (s Server) machine(scheme baseline.Scheme, sessions int) sim.MachineConfig {
 	m := sim.MachineConfig{
-		CPUs: s.CPUs, Poller: s.Poller, Ring: s.Ring,
+		CPUs: s.CPUs, Poller: s.Poller, Steered: s.Steered, Ring: s.Ring,
 		Costs: sim.Costs{
 			Receive: time.Duration(s.Costs.Receive), Send: time.Duration(s.Costs.Send),
 			Reject: time.Duration(s.Costs.Reject), Credit: time.Duration(s.Costs.Credit),

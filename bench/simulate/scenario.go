@@ -64,10 +64,11 @@ type Law struct {
 
 // Server describes the machine that serves.
 type Server struct {
-	CPUs      int    `json:"cpus,omitempty"`   // 0 = 10
-	Poller    bool   `json:"poller,omitempty"` // a further CPU handles the packets; else whichever is free
-	Costs     *Costs `json:"costs,omitempty"`  // nil = PaperCosts
-	Ring      int    `json:"ring,omitempty"`   // packets that may wait; 0 = 4096
+	CPUs      int    `json:"cpus,omitempty"`    // 0 = 10
+	Poller    bool   `json:"poller,omitempty"`  // a further CPU handles the packets; else whichever is free
+	Steered   bool   `json:"steered,omitempty"` // each CPU has a ring of its own, by the host that packets come from
+	Costs     *Costs `json:"costs,omitempty"`   // nil = PaperCosts
+	Ring      int    `json:"ring,omitempty"`    // packets that may wait; 0 = 4096
 	InService int    `json:"in_service,omitempty"`
 	// Signal is what the credit law is told instead of the age of what waits: "load", "length", or "" for the age. See signal.go.
 	Signal string `json:"signal,omitempty"`
