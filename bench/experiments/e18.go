@@ -24,7 +24,7 @@ func e18() *Experiment {
 // refused are in time, not in calls: at twenty times the capacity these come fast.
 const (
 	refusedTime    = 10 * time.Millisecond
-	refusedTimeAll = 50 * time.Millisecond
+	refusedTimeAll = 20 * time.Millisecond
 	refusedSeeds   = 3
 	rejectMax      = 0.5
 	shedOnlyMax    = 0.7 // goodput of shed-only at ten times the capacity, where a refusal costs half a service

@@ -45,7 +45,7 @@ type job struct {
 	scheme  string
 	clients int  // where the acceptance depends on it
 	seeds   int  // 0 = the size's
-	big     bool // takes so much memory that it runs alone
+	alone   bool // measures the machine that it runs on, so nothing runs beside it
 	play    func(ctx context.Context, seed uint64) (Sample, error)
 }
 

@@ -36,7 +36,8 @@ const (
 	figRecovery   = "recovery_ns"
 	figDip        = "dip_ratio" // lowest goodput after a spike, of what it settles at
 	figHeap       = "heap_bytes_per_client"
-	figHost       = "host_ns_per_request"
+	figHost       = "host_cpu_ns_per_call"
+	figCalls      = "call_count"              // warm-up included
 	figStorm      = "storm_of_capacity_ratio" // answers per second until the last one
 	figAnswered   = "answered_ratio"
 	figTurned     = "refusals_per_client"
@@ -78,7 +79,8 @@ var kinds = map[string]kind{
 	figRecovery:   {"recovery", "ms", 8, 0, 1e6, report.Duration},
 	figDip:        {"lowest after", "%", 12, 1, 0.01, report.Percent},
 	figHeap:       {"heap", "B a client", 10, 0, 1, report.Count},
-	figHost:       {"host CPU", "ns/request", 10, 0, 1, report.Plain},
+	figHost:       {"host CPU", "ns a call", 10, 0, 1, report.Plain},
+	figCalls:      {"calls", "", 9, 0, 1, report.Count},
 	figStorm:      {"served", "% cap.", 7, 1, 0.01, report.Percent},
 	figTurned:     {"refused", "times", 8, 2, 1, report.Plain},
 	figAnswered:   {"answered", "%", 8, 1, 0.01, report.Percent},
@@ -101,7 +103,7 @@ func sampleOf(r *simulate.Result) Sample {
 		figThroughput: r.ThroughputPerS / r.CapacityPerS, figDrops: r.DropRatio, figUnsent: r.DropRatioClient,
 		figPackets: r.PacketsPerRequest, figCredits: r.CreditPerRequest, figEvents: r.EventsPerRequest, figBusy: r.BusyRatio,
 		figWake: r.WakeP99, figWakeRTT: r.WakeP99 / float64(r.Scenario.Network.RTT), figWoken: float64(r.Woken),
-		figPending: float64(r.Pending), figViolations: float64(len(r.Violations)),
+		figCalls: float64(r.Calls), figPending: float64(r.Pending), figViolations: float64(len(r.Violations)),
 		figReject: r.RejectP99, figRejectSLO: r.RejectP99 / slo,
 	}
 	if r.OfferedPerS > 0 {

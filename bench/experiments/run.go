@@ -55,12 +55,15 @@ func Run(ctx context.Context, o Options) ([]*Table, error) {
 	bar := report.NewProgress(o.Progress, int64(len(runs)), "simulating")
 	defer bar.Close()
 	out := bar.Around(o.Out)
-	var alone sync.Mutex
+	var alone sync.RWMutex
 	err = simulate.All(ctx, len(runs), o.Parallel, func(ctx context.Context, i int) (Sample, error) {
 		run := runs[i]
-		if run.job.big {
+		if run.job.alone {
 			alone.Lock()
 			defer alone.Unlock()
+		} else {
+			alone.RLock()
+			defer alone.RUnlock()
 		}
 		s, err := run.job.play(ctx, run.seed)
 		if err != nil && ctx.Err() == nil {
