@@ -138,13 +138,14 @@ func TestDrain(t *testing.T) {
 
 func TestBadCrowds(t *testing.T) {
 	for text, want := range map[string]string{
-		`"idle":-1`:                             "crowd",
-		`"dial":10000000`:                       "from 0 to",
-		`"mix":[{"share":0}]`:                   "shares above 0",
-		`"mix":[{"share":1,"method":5000}]`:     "methods from 0",
-		`"mix":[{"share":1}],"samples":["1us"]`: "no samples",
-		`"drain":"-1s"`:                         "cannot be negative",
-		`"server":{"signal":"temperature"}`:     "signal",
+		`"idle":-1`:                                   "crowd",
+		`"dial":10000000`:                             "from 0 to",
+		`"mix":[{"share":0}]`:                         "shares above 0",
+		`"mix":[{"share":1,"method":5000}]`:           "methods from 0",
+		`"mix":[{"share":1}],"samples":["1us"]`:       "no samples",
+		`"drain":"-1s"`:                               "cannot be negative",
+		`"server":{"signal":"temperature"}`:           "signal",
+		`"server":{"signal":"load"},"scheme":"codel"`: "not for codel",
 	} {
 		_, err := Read(strings.NewReader(`{"measure":"1s","demand":[{"per_s":1}],` + text + `}`))
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -212,6 +212,8 @@ func (s Scenario) Validate() error {
 		return fail("drain %v: it cannot be negative", time.Duration(d.Drain))
 	case !slices.Contains(signals, d.Server.Signal):
 		return fail("signal %q: one of %q", d.Server.Signal, signals)
+	case d.Server.Signal != SignalAge && d.Scheme != baseline.Stillwater && d.Scheme != baseline.BreakwaterPaper:
+		return fail("signal %q: for %s and %s, not for %s", d.Server.Signal, baseline.Stillwater, baseline.BreakwaterPaper, d.Scheme)
 	case d.Measure == 0:
 		return fail("nothing is measured: set measure")
 	case len(d.Demand) == 0 || d.Demand[0].At != 0:
