@@ -40,7 +40,8 @@ type Stats struct {
 	Busy          time.Duration           `json:"busy_ns"`           // in handlers
 	RequestWait   time.Duration           `json:"request_wait_ns"`   // of the completed, in the request queue
 	Updates       uint64                  `json:"pool_update_count"`
-	DelaySum      time.Duration           `json:"delay_ns_sum"` // of the signal at each pool update
+	Cuts          uint64                  `json:"pool_cut_count"` // of the updates: the pool became smaller
+	DelaySum      time.Duration           `json:"delay_ns_sum"`   // of the signal at each pool update
 	DelayMax      time.Duration           `json:"delay_ns_max"`
 
 	// The client's calls: calls = sum of outcomes + live ones.
@@ -97,6 +98,9 @@ type Snapshot struct {
 
 // Counters are the dispatcher's own: for its owner to look at often, where a Snapshot would be a copy too many.
 func (d *Dispatcher) Counters() *Stats { return &d.stats }
+
+// Queued is the number of requests that wait for a worker.
+func (d *Dispatcher) Queued() int { return d.server.queue.live }
 
 // Snapshot reads the counters and the present state.
 func (d *Dispatcher) Snapshot() Snapshot {

@@ -179,7 +179,11 @@ func (d *Dispatcher) credits() {
 	d.stats.DelayMax = max(d.stats.DelayMax, delay)
 	d.stats.DelaySum += delay
 	d.stats.Updates++
+	before := s.ledger.Controller().Pool()
 	s.ledger.Update(d.now, credit.Signal{Delay: delay, RTT: d.rtt.Smoothed()})
+	if s.ledger.Controller().Pool() < before {
+		d.stats.Cuts++
+	}
 	for range drainedGrantsTurn {
 		place, limit, seq, ok := s.ledger.PopDrained(d.now)
 		if !ok {

@@ -37,15 +37,18 @@ type Scenario struct {
 	Network Network `json:"network,omitzero"`
 
 	Clients int `json:"clients,omitempty"` // 0 = 1000
-	Hosts   int `json:"hosts,omitempty"`   // that the clients are spread over; 0 = 10, or as many as there are clients
+	Crowd
+	Hosts int `json:"hosts,omitempty"` // that the clients are spread over; 0 = 10, or as many as there are clients
 
 	Service workload.ServiceTime `json:"service"`
 	Samples []Duration           `json:"samples,omitempty"` // service times to draw from; Service is then the nearest known distribution
+	Mix     []Part               `json:"mix,omitempty"`     // kinds of calls; Service is then the nearest known distribution
 	Demand  []Step               `json:"demand,omitempty"`  // of all clients together
 	SLO     Duration             `json:"slo,omitempty"`     // 0 = 10 (mean service + RTT)
 	Budget  Duration             `json:"budget,omitempty"`  // deadline of each call; 0 = the SLO, where the scheme makes use of deadlines; below zero = none
 	Warmup  Duration             `json:"warmup"`            // under the first demand, not counted
 	Measure Duration             `json:"measure"`           // after it
+	Drain   Duration             `json:"drain,omitempty"`   // after that, without any demand: calls still end, and are counted
 	Window  Duration             `json:"window,omitempty"`  // of Result.Windows; 0 = none
 }
 
@@ -61,11 +64,14 @@ type Law struct {
 
 // Server describes the machine that serves.
 type Server struct {
-	CPUs      int    `json:"cpus,omitempty"`   // 0 = 10
-	Poller    bool   `json:"poller,omitempty"` // a further CPU handles the packets; else whichever is free
-	Costs     *Costs `json:"costs,omitempty"`  // nil = PaperCosts
-	Ring      int    `json:"ring,omitempty"`   // packets that may wait; 0 = 4096
+	CPUs      int    `json:"cpus,omitempty"`    // 0 = 10
+	Poller    bool   `json:"poller,omitempty"`  // a further CPU handles the packets; else whichever is free
+	Steered   bool   `json:"steered,omitempty"` // each CPU has a ring of its own, by the host that packets come from
+	Costs     *Costs `json:"costs,omitempty"`   // nil = PaperCosts
+	Ring      int    `json:"ring,omitempty"`    // packets that may wait; 0 = 4096
 	InService int    `json:"in_service,omitempty"`
+	// Signal is what the credit law is told instead of the age of what waits: "load", "length", or "" for the age. See signal.go.
+	Signal string `json:"signal,omitempty"`
 	// Wait is part of each handler.
 	Wait *Wait `json:"wait,omitempty"`
 }
@@ -144,8 +150,11 @@ func (s Scenario) Complete() Scenario { return s.withDefaults() }
 
 // withDefaults puts the paper's set-up in where nothing is said.
 func (s Scenario) withDefaults() Scenario {
-	if len(s.Samples) > 0 {
+	switch {
+	case len(s.Samples) > 0:
 		s.Service = samples(s.Samples).nearest()
+	case len(s.Mix) > 0:
+		s.Service = mix(s.Mix).nearest()
 	}
 	def(&s.Scheme, baseline.Stillwater)
 	def(&s.Server.CPUs, cpusUsual)
@@ -195,6 +204,16 @@ func (s Scenario) Validate() error {
 		return fail("%d CPUs, ring %d, %d in service: at least 1, 0 and 0", d.Server.CPUs, d.Server.Ring, d.Server.InService)
 	case slices.ContainsFunc(d.Samples, func(v Duration) bool { return v < 0 || time.Duration(v) > workload.MaxWork }):
 		return fail("samples: a service time is from 0 to %v", workload.MaxWork)
+	case d.Idle < 0 || d.Dial < 0 || d.Greet < 0 || d.Together < 0 || d.Burst < 0 || d.Clients+d.Idle+d.Dial > clientsMax:
+		return fail("crowd %+v of %d clients: from 0 to %d", d.Crowd, d.Clients, clientsMax)
+	case len(d.Mix) > 0 && (len(d.Samples) > 0 || !mix(d.Mix).valid()):
+		return fail("mix %+v: shares above 0, methods from 0 to %d, and no samples beside it", d.Mix, methodMax)
+	case d.Drain < 0:
+		return fail("drain %v: it cannot be negative", time.Duration(d.Drain))
+	case !slices.Contains(signals, d.Server.Signal):
+		return fail("signal %q: one of %q", d.Server.Signal, signals)
+	case d.Server.Signal != SignalAge && d.Scheme != baseline.Stillwater && d.Scheme != baseline.BreakwaterPaper:
+		return fail("signal %q: for %s and %s, not for %s", d.Server.Signal, baseline.Stillwater, baseline.BreakwaterPaper, d.Scheme)
 	case d.Measure == 0:
 		return fail("nothing is measured: set measure")
 	case len(d.Demand) == 0 || d.Demand[0].At != 0:
@@ -227,6 +246,7 @@ func (s Scenario) scheme() (baseline.Scheme, error) {
 	scheme, err := baseline.Lookup(s.Scheme, baseline.Params{
 		Service: s.Service.Mean, RTT: time.Duration(s.Network.RTT), SLO: time.Duration(s.SLO), Shape: shape.String(),
 		Clients: s.Clients, Workers: s.Server.CPUs, Seed: s.Seed,
+		Alpha: s.Law.Alpha, Beta: s.Law.Beta,
 	})
 	if err != nil {
 		return baseline.Scheme{}, fmt.Errorf("%w: %w", ErrScenario, err)

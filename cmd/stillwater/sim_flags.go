@@ -76,7 +76,7 @@ func (f *simFlags) sweep(flags *pflag.FlagSet) (simulate.Sweep, error) {
 // read takes it from the scenario's file. A flag that says something else beside it would be overlooked by one of the two.
 func (f *simFlags) read(flags *pflag.FlagSet) (w simulate.Sweep, err error) {
 	flags.VisitAll(func(flag *pflag.Flag) {
-		if flag.Changed && flags.Lookup(flag.Name) != nil && f.describes(flag.Name) && err == nil {
+		if flag.Changed && f.describes(flag.Name) && err == nil {
 			err = usageError("--%s beside --scenario: the file says all of it; edit %s", flag.Name, f.scenario)
 		}
 	})

@@ -118,3 +118,21 @@ func TestSimUsageErrors(t *testing.T) {
 		refused(t, line, word)
 	}
 }
+
+// TestSimExperiments runs the smallest one in each form.
+func TestSimExperiments(t *testing.T) {
+	page := filepath.Join(t.TempDir(), "page.html")
+	cliRun(t, "sim", "experiments", "E15", "--html", page).check(t, exitOK, "E15  the toy ledger", "fixed shares", "ok  ")
+	if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), "stillwater sim experiments E15") {
+		t.Errorf("the page does not say its command: %v", err)
+	}
+	lines := cliRun(t, "sim", "experiments", "E15", "-o", "jsonl")
+	lines.check(t, exitOK, `{"schema":"stillwater.experiments.v1","experiment":"E15","point":"backlog","scheme":"stillwater"`, `"met":true`)
+	checked := cliRun(t, "sim", "experiments", "E15", "--check", "-o", "jsonl")
+	if missed := strings.Contains(lines.stdout, `"met":false`); missed != (checked.code == exitCheck) || checked.stdout != lines.stdout {
+		t.Errorf("--check: exit code %d; misses: %v", checked.code, missed)
+	}
+	refused(t, "sim experiments E99", "E12")
+	refused(t, "sim experiments --size huge", "small or full")
+	refused(t, "sim experiments --seed 0", "at least 1")
+}

@@ -1,6 +1,7 @@
 package baseline
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/credit"
@@ -18,6 +19,7 @@ const (
 // paper is Breakwater as its paper has it, and nothing else. It stands apart from credit.Breakwater, so that what that one learns does not
 // come in here.
 type paper struct {
+	alpha, beta       float64
 	target, threshold time.Duration
 	workers, slots    float64
 	sessions          uint64
@@ -29,8 +31,9 @@ func makePaper(p Params, s *Scheme) {
 	s.Deadlines = true // its clients expire what has waited for too long
 	// Section 5: the target is 0.4 SLO, and the door shuts at twice of it.
 	target, threshold, workers, slots := s.TargetDelay, s.DropThreshold, float64(p.Workers), float64(p.Slots)
+	alpha, beta := cmp.Or(p.Alpha, breakwaterAlpha), cmp.Or(p.Beta, breakwaterBeta)
 	s.NewController = func() credit.Controller {
-		return &paper{target: target, threshold: threshold, workers: workers, slots: slots, pool: workers}
+		return &paper{alpha: alpha, beta: beta, target: target, threshold: threshold, workers: workers, slots: slots, pool: workers}
 	}
 }
 
@@ -44,11 +47,11 @@ func (p *paper) Update(now clock.Time, signal credit.Signal, _ credit.Load) bool
 	}
 	p.due = now.Add(roundTrip(signal.RTT))
 	if signal.Delay < p.target {
-		p.set(p.pool + max(breakwaterAlpha*float64(p.sessions), breakwaterStepMin))
+		p.set(p.pool + max(p.alpha*float64(p.sessions), breakwaterStepMin))
 		return true
 	}
 	excess := float64(signal.Delay-p.target) / float64(p.target)
-	p.set(p.pool * max(1-breakwaterBeta*excess, decreaseFactorMin))
+	p.set(p.pool * max(1-p.beta*excess, decreaseFactorMin))
 	return true
 }
 
@@ -81,7 +84,8 @@ func (p *paper) Admit(a credit.Arrival) bool { return a.Delay <= p.threshold }
 func makeStillwater(p Params, s *Scheme) {
 	s.Deadlines, s.AdaptWorkers = true, true
 	config := credit.BreakwaterConfig{
-		TargetDelay: s.TargetDelay, DropThreshold: s.DropThreshold, Workers: p.Workers, Slots: p.Slots, NoFloor: p.NoFloor, Share: p.Share,
+		Alpha: p.Alpha, Beta: p.Beta, TargetDelay: s.TargetDelay, DropThreshold: s.DropThreshold, Workers: p.Workers, Slots: p.Slots, NoFloor: p.NoFloor,
+		Share: p.Share,
 	}
 	s.NewController = func() credit.Controller { return credit.NewBreakwater(config) }
 }

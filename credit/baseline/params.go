@@ -29,6 +29,8 @@ type Params struct {
 	Clients int           `json:"clients,omitempty"`    // sessions of the server; 0 = 1000
 	Workers int           `json:"workers,omitempty"`    // requests that can be computed on at once; 0 = 1
 	Slots   int           `json:"slots,omitempty"`      // most that a session may have outstanding, where the scheme says nothing; 0 = credit.DefaultSlots
+	Alpha   float64       `json:"alpha,omitempty"`      // of breakwater-paper and stillwater: the additive increase; 0 = as published
+	Beta    float64       `json:"beta,omitempty"`       // and the multiplicative decrease
 	NoFloor bool          `json:"no_floor,omitempty"`   // stillwater without the artifact's floor
 	Share   float64       `json:"share,omitempty"`      // the controller's part of the server, where several share it: stillwater grows by as much; 0 = 1
 	Seed    uint64        `json:"seed,omitempty"`       // of SEDA's first rates and of DAGOR's priorities

@@ -97,3 +97,23 @@ func TestOpenDoor(t *testing.T) {
 		}
 	}
 }
+
+// TestAggressiveness: zero is what was published, and another increase shows in the first update.
+func TestAggressiveness(t *testing.T) {
+	for _, name := range []string{Stillwater, BreakwaterPaper} {
+		var pools [2]uint64
+		for i, alpha := range []float64{0, 0.5} {
+			s, err := Lookup(name, Params{Alpha: alpha})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := s.NewController()
+			c.Resize(100)
+			c.Update(1, credit.Signal{}, credit.Load{Active: true, Issued: c.Pool()})
+			pools[i] = c.Pool()
+		}
+		if pools[0] != 2 || pools[1] != 51 {
+			t.Errorf("%s: pools %v after an update with 100 clients, want 2 and 51", name, pools)
+		}
+	}
+}

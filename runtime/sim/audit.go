@@ -55,7 +55,7 @@ func (w *World) packets() (n int) {
 			}
 		}
 		if h.machine != nil {
-			n += h.machine.nic.count
+			n += h.machine.packets()
 		}
 	}
 	return n

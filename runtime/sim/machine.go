@@ -2,6 +2,7 @@ package sim
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/credit"
@@ -24,8 +25,11 @@ type MachineConfig struct {
 	// Poller is a further CPU that handles all packets and no handler: the dispatcher of dedicated mode. Without it, whichever CPU is free handles
 	// the next packet, and only then the next request: run to completion.
 	Poller bool
-	Costs  Costs
-	// Ring is how many packets may wait for a CPU; more are lost. Zero or less means 4096.
+	// Steered gives each of the CPUs a ring of its own, to which the network interface steers all packets of a host, as by a hash: run to completion
+	// without a dispatcher. Who is busy with a handler lets its ring wait. It goes without a poller.
+	Steered bool
+	Costs   Costs
+	// Ring is how many packets may wait for a CPU, on each ring; more are lost. Zero or less means 4096.
 	Ring int
 	// Devices says of each device how many requests it serves at the same time; Locks is the number of locks.
 	Devices []int
@@ -45,10 +49,10 @@ const ringDefault = 4096
 type Machine struct {
 	*Host
 	cfg     MachineConfig
-	nic     packetQueue
-	idle    []*cpu // CPUs that run handlers and have nothing to do; the one that was last busy is last
-	poller  *cpu   // nil without one
-	polling bool   // the poller is busy
+	nic     []packetQueue // the rings
+	idle    []*cpu        // CPUs that run handlers and have nothing to do; the one that was last busy is last
+	poller  *cpu          // nil without one
+	polling bool          // the poller is busy
 	ready   jobQueue
 	done    jobQueue      // with a poller: handlers that have returned
 	methods []wire.Method // by class
@@ -88,12 +92,30 @@ func (w *World) AddMachine(cfg dispatcher.Config, m MachineConfig) (*Machine, er
 	return machine, nil
 }
 
+// Computed is how much CPU time handlers have had, on all CPUs together.
+func (m *Machine) Computed() time.Duration { return m.computed }
+
+// Waiting is how many packets and requests wait for a CPU.
+func (m *Machine) Waiting() int { return m.packets() + m.d.Queued() }
+
+// packets is how many are on the rings.
+func (m *Machine) packets() (n int) {
+	for i := range m.nic {
+		n += m.nic[i].count
+	}
+	return n
+}
+
 // boot gives the machine its CPUs and a new ledger; the dispatcher is new already.
 func (m *Machine) boot() {
 	m.life++
 	m.idle, m.poller, m.polling = m.idle[:0], nil, false
-	for range m.cfg.CPUs {
-		m.idle = append(m.idle, &cpu{m: m, life: m.life})
+	m.nic = make([]packetQueue, 1)
+	if m.cfg.Steered && !m.cfg.Poller {
+		m.nic = make([]packetQueue, m.cfg.CPUs)
+	}
+	for i := range m.cfg.CPUs {
+		m.idle = append(m.idle, &cpu{m: m, life: m.life, ring: i % len(m.nic)})
 	}
 	if m.cfg.Poller {
 		m.poller = &cpu{m: m, life: m.life}
@@ -117,18 +139,24 @@ func (m *Machine) boot() {
 // kill loses what the process had.
 func (m *Machine) kill() {
 	m.life++
-	m.nic.drop(m.w)
+	for i := range m.nic {
+		m.nic[i].drop(m.w)
+	}
 }
 
 // arrive puts a packet on the ring.
 func (m *Machine) arrive(p *packet) {
-	if m.nic.count >= m.cfg.Ring {
+	ring := &m.nic[0]
+	if len(m.nic) > 1 {
+		ring = &m.nic[int(p.from.IP[15])%len(m.nic)]
+	}
+	if ring.count >= m.cfg.Ring {
 		m.dropped++
 		m.w.net.lost++
 		m.w.free(p)
 		return
 	}
-	m.nic.put(p)
+	ring.put(p)
 	m.assign()
 }
 
@@ -146,13 +174,13 @@ func (m *Machine) assign() {
 	if m.poller != nil && !m.polling {
 		m.polling = m.poller.packet() || m.poller.answer()
 	}
-	for len(m.idle) > 0 {
-		last := len(m.idle) - 1
-		c := m.idle[last]
-		if !(m.poller == nil && c.packet() || c.resume() || c.request()) {
-			return
+	for i := len(m.idle) - 1; i >= 0; i-- {
+		c := m.idle[i]
+		if m.poller == nil && c.packet() || c.resume() || c.request() {
+			m.idle = slices.Delete(m.idle, i, i+1)
+		} else if len(m.nic) == 1 {
+			return // what one finds, all would
 		}
-		m.idle = m.idle[:last]
 	}
 }
 
@@ -168,6 +196,7 @@ func (m *Machine) charge() time.Duration {
 type cpu struct {
 	m    *Machine
 	life int
+	ring int // from which it takes packets
 	step step
 	in   *packet // when receiving
 	job  *job    // when computing or answering
@@ -192,7 +221,7 @@ func (c *cpu) spend(s step, cost time.Duration) bool {
 
 // packet takes the next packet, if there is one.
 func (c *cpu) packet() bool {
-	c.in = c.m.nic.take()
+	c.in = c.m.nic[c.ring].take()
 	return c.in != nil && c.spend(stepReceive, time.Duration(messages(c.in.buf))*c.m.cfg.Costs.Receive)
 }
 

@@ -19,6 +19,9 @@ type SourceConfig struct {
 	// Class is the method, below the machine's Classes. Mix, if set, says it for each call instead.
 	Class int
 	Mix   func(rng *rand.Rand) (class int, service time.Duration)
+	// Together is how many clients wake up at the same instant, Burst how many calls each of them then makes; zero or less means 1. The demand
+	// stays what SetRate says.
+	Together, Burst int
 	// Stream keeps the random numbers of several sources in one world apart.
 	Stream uint64
 	// Observe is told of each outcome; what it points to is valid during the call.
@@ -74,6 +77,7 @@ type call struct {
 
 // NewSource makes a source without clients and without demand.
 func (w *World) NewSource(to *Machine, cfg SourceConfig) *Source {
+	cfg.Together, cfg.Burst = max(cfg.Together, 1), max(cfg.Burst, 1)
 	return &Source{w: w, cfg: cfg, to: to, rng: rand.New(rand.NewPCG(w.seed, streamArrivals+cfg.Stream<<8))}
 }
 
@@ -115,7 +119,8 @@ func (s *Source) SetRate(perSecond float64) error {
 
 // foresee draws the next arrival. The time to it does not depend on how long ago the last one was.
 func (s *Source) foresee() {
-	s.nextAt = s.w.now.Add(time.Duration(math.Ceil(s.rng.ExpFloat64() / s.rate * float64(time.Second))))
+	calls := float64(s.cfg.Together * s.cfg.Burst)
+	s.nextAt = s.w.now.Add(time.Duration(math.Ceil(s.rng.ExpFloat64() * calls / s.rate * float64(time.Second))))
 	s.w.at(s.nextAt, s)
 }
 
@@ -125,7 +130,12 @@ func (s *Source) act(w *World) {
 		return // of an earlier rate
 	}
 	s.foresee()
-	s.Call(s.rng.IntN(len(s.clients)))
+	for range s.cfg.Together {
+		client := s.rng.IntN(len(s.clients))
+		for range s.cfg.Burst {
+			s.Call(client)
+		}
+	}
 }
 
 // Call has one client make one call now. A client whose host is down makes none.

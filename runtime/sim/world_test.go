@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/dispatcher"
+	"github.com/stillwater-rpc/stillwater/hw/clock"
 	"github.com/stillwater-rpc/stillwater/internal/seedtest"
 	"github.com/stillwater-rpc/stillwater/wire"
 )
@@ -155,4 +156,47 @@ func BenchmarkTwiceOverload(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(bench.w.Checks().Calls-before)/b.Elapsed().Seconds(), "calls/s")
+}
+
+// Clients that wake up together do so at the same instant, and each makes all its calls; the demand is what SetRate says.
+func TestWakeUpsTogether(t *testing.T) {
+	const together, burst, rate = 4, 3, 200_000
+	b := newBench(t, Network{OneWay: 5 * us}, MachineConfig{CPUs: 8}, SourceConfig{Together: together, Burst: burst}, 50)
+	at := make(map[clock.Time]int)
+	observe := b.s.cfg.Observe
+	b.s.cfg.Observe = func(o *Observation) {
+		at[o.Made]++
+		observe(o)
+	}
+	b.rate(t, rate)
+	b.w.Run(500 * time.Millisecond)
+	b.rate(t, 0)
+	b.w.Run(600 * time.Millisecond)
+	for when, calls := range at {
+		if calls%(together*burst) != 0 {
+			t.Fatalf("%d calls at %v", calls, when)
+		}
+	}
+	if calls := int(b.w.Checks().Calls); calls < rate/2*9/10 || calls > rate/2*11/10 || calls != len(at)*together*burst {
+		t.Errorf("%d calls at %d instants in half a second at %d/s", calls, len(at), rate)
+	}
+	if b.w.Events() < 4*b.w.Checks().Calls {
+		t.Errorf("%d events for %d calls", b.w.Events(), b.w.Checks().Calls)
+	}
+}
+
+// What handlers have computed, and what waits, adds up.
+func TestComputedAndWaiting(t *testing.T) {
+	b := newBench(t, Network{OneWay: 5 * us}, MachineConfig{CPUs: 1}, SourceConfig{Service: constant(100 * us)}, 10)
+	for client := range 10 {
+		b.s.Call(client)
+	}
+	b.w.Run(250 * us)
+	if waiting := b.m.Waiting(); waiting != 7 { // two are done, one runs
+		t.Errorf("%d wait", waiting)
+	}
+	b.w.Run(10 * time.Millisecond)
+	if got := b.m.Computed(); got != time.Millisecond || b.m.Waiting() != 0 {
+		t.Errorf("10 calls of 100 us took %v, and %d wait", got, b.m.Waiting())
+	}
 }
