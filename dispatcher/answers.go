@@ -81,6 +81,11 @@ func (d *Dispatcher) onOpened(c *session.Conn, m wire.Message) error {
 		return nil
 	}
 	d.abandon(c) // begun without this token: what is in it is sent again, too
+	if c.HasToken {
+		// The old one was good for another boot, of which answers may be under way: they would give our sessions handles and outcomes of
+		// that boot. A connection of another name does not hear them.
+		at.Reset(d.conns.NextID(c))
+	}
 	c.Token, c.HasToken = r.Token, true
 	var lost *Call
 	d.eachSession(c, func(s *Session) {
