@@ -189,47 +189,6 @@ func TestAnotherServerBeforeTheConnectionIsAccepted(t *testing.T) {
 	client.audit()
 }
 
-// A server dies with its acceptance of a connection still under way, and its next boot asks for another token. What the first one said comes after
-// that: it must not give the session a handle of the dead boot, by which the living one knows another session, or nobody.
-func TestLateAcceptanceOfADeadServer(t *testing.T) {
-	w, p, client, s := pretend(t)
-	opened := func() wire.ConnectionID {
-		open, err := wire.ParseOpen(p.last(wire.TypeOpen).Raw)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return open.Connection
-	}
-	first := client.call(s, 1, 0)
-	p.settle()
-	of := opened()
-	p.deliver(p.packet(0, of, &wire.Retry{Token: wire.Token{1}}))
-	p.settle()
-	late := p.packet(0, of, &wire.Accept{Connection: 41}, &wire.Registered{Session: s.local, ServerSession: 41, Slots: 16},
-		&wire.Reply{Session: s.local, Number: 0, Slot: 0, Limit: 9, Seq: 9, Payload: marked(1)})
-	p.deliver(p.packet(0, of, &wire.Retry{Token: wire.Token{2}}))
-	if first.Outcome != OutcomePeerLost {
-		t.Fatalf("what the dead boot may have run: %v", first.Outcome)
-	}
-	second := client.call(s, 2, 0)
-	p.deliver(late)
-	if s.remote != 0 || s.conn.Established() || second.done != 0 {
-		t.Errorf("session %x, connection %x, outcome %v: all by the word of a dead server", s.remote, s.conn.Remote, second.Outcome)
-	}
-	w.run(w.now.Add(time.Millisecond)) // it registers with the living one
-	if p.remote = opened(); p.remote == of {
-		t.Error("the connection has the name by which the dead server knew it")
-	}
-	p.say(&wire.Accept{Connection: p.local}, &wire.Registered{Session: s.local, ServerSession: 42, Slots: 16},
-		&wire.Reject{Session: s.local, Number: 0, Limit: 2, Seq: 1, Reason: wire.RejectExpired})
-	p.settle()
-	p.say(&wire.Reply{Session: s.local, Number: 1, Slot: 0, Limit: 2, Seq: 1, Payload: marked(2)})
-	if second.Outcome != OutcomeOK || mark(second.Reply) != 2 {
-		t.Errorf("outcome %v", second.Outcome)
-	}
-	client.audit()
-}
-
 // A session closed before its registration was answered must not stay at the server.
 func TestCloseBeforeRegistered(t *testing.T) {
 	w, server, client, s := pair(t, true)

@@ -34,7 +34,7 @@ func (d *Dispatcher) EachCredit(f func(SessionCredit)) {
 		at := credit.Session(place)
 		limit, seq := d.server.ledger.Limit(at)
 		f(SessionCredit{
-			Session: uint32(d.server.peers.ID(place)), Limit: limit, Next: limit - d.server.ledger.Unused(at), Seq: seq,
+			Session: uint32(d.server.peers.ID(place)), Limit: limit, Next: d.server.ledger.Sent(at), Seq: seq,
 			Lapsed: d.server.ledger.Lapsed(at), Outstanding: int(d.server.ledger.Pending(at)),
 		})
 	})

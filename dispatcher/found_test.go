@@ -1,0 +1,73 @@
+package dispatcher
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stillwater-rpc/stillwater/wire"
+)
+
+// What the faulty runs of bench/faultsim found, each by itself.
+
+// A server dies with its acceptance of a connection still under way, and its next boot asks for another token. What the first one said comes after
+// that: it must not give the session a handle of the dead boot, by which the living one knows another session, or nobody.
+func TestLateAcceptanceOfADeadServer(t *testing.T) {
+	w, p, client, s := pretend(t)
+	opened := func() wire.ConnectionID {
+		open, err := wire.ParseOpen(p.last(wire.TypeOpen).Raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return open.Connection
+	}
+	first := client.call(s, 1, 0)
+	p.settle()
+	of := opened()
+	p.deliver(p.packet(0, of, &wire.Retry{Token: wire.Token{1}}))
+	p.settle()
+	late := p.packet(0, of, &wire.Accept{Connection: 41}, &wire.Registered{Session: s.local, ServerSession: 41, Slots: 16},
+		&wire.Reply{Session: s.local, Number: 0, Slot: 0, Limit: 9, Seq: 9, Payload: marked(1)})
+	p.deliver(p.packet(0, of, &wire.Retry{Token: wire.Token{2}}))
+	if first.Outcome != OutcomePeerLost {
+		t.Fatalf("what the dead boot may have run: %v", first.Outcome)
+	}
+	second := client.call(s, 2, 0)
+	p.deliver(late)
+	if s.remote != 0 || s.conn.Established() || second.done != 0 {
+		t.Errorf("session %x, connection %x, outcome %v: all by the word of a dead server", s.remote, s.conn.Remote, second.Outcome)
+	}
+	w.run(w.now.Add(time.Millisecond)) // it registers with the living one
+	if p.remote = opened(); p.remote == of {
+		t.Error("the connection has the name by which the dead server knew it")
+	}
+	p.say(&wire.Accept{Connection: p.local}, &wire.Registered{Session: s.local, ServerSession: 42, Slots: 16},
+		&wire.Reject{Session: s.local, Number: 0, Limit: 2, Seq: 1, Reason: wire.RejectExpired})
+	p.settle()
+	p.say(&wire.Reply{Session: s.local, Number: 1, Slot: 0, Limit: 2, Seq: 1, Payload: marked(2)})
+	if second.Outcome != OutcomeOK || mark(second.Reply) != 2 {
+		t.Errorf("outcome %v", second.Outcome)
+	}
+	client.audit()
+}
+
+// A call under way while its session's lease runs out at the server, since nothing gets through, is refused when it gets there at last: its credit has
+// been taken back. It must not be sent again at once, and refused again, as fast as packets go, but ask for another credit.
+func TestCallThatOutlivesItsLease(t *testing.T) {
+	w, server, client, s := pair(t, true)
+	client.call(s, 1, 0)
+	w.run(w.now.Add(100 * time.Millisecond))
+	w.cut[client.addr] = true
+	c := client.call(s, 2, 0)
+	w.run(w.now.Add(1050 * time.Millisecond)) // lease, and life of a packet
+	w.cut[client.addr] = false
+	before := w.packets
+	w.run(w.now.Add(300 * time.Millisecond))
+	if c.Outcome != OutcomeOK {
+		t.Errorf("outcome %v", c.Outcome)
+	}
+	if sent := w.packets - before; sent > 20 {
+		t.Errorf("%d packets for one call", sent)
+	}
+	server.audit()
+	client.audit()
+}
