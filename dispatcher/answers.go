@@ -361,14 +361,15 @@ func (d *Dispatcher) CloseSession(now clock.Time, s *Session) {
 	d.sayFarewell(s)
 }
 
-// sayFarewell tells the server that a session has ended, until it confirms that or seems to be dead. A registration that was not answered
-// is repeated first: only the answer says under which handle the server knows the session, if it does.
+// sayFarewell tells the server that a session has ended, until it confirms that or seems to be dead: each time after twice the wait, so that it costs
+// few packets to outlast what any call does. A server that is not told keeps the session for as long as the connection lives. A registration that was not
+// answered is repeated first: only the answer says under which handle the server knows the session, if it does.
 func (d *Dispatcher) sayFarewell(s *Session) {
-	if s.farewells == farewellTries {
+	wait := s.conn.rto(d.cfg.RTOInitial) << s.farewells
+	if wait > d.cfg.GiveUp {
 		d.bury(s)
 		return
 	}
-	wait := min(s.conn.rto(d.cfg.RTOInitial)<<s.farewells, rtoMax)
 	s.farewells++
 	d.caller.probes.Arm(&s.probe, d.now.Add(wait))
 	if s.remote == 0 {

@@ -71,3 +71,22 @@ func TestCallThatOutlivesItsLease(t *testing.T) {
 	server.audit()
 	client.audit()
 }
+
+// A session that is closed while nothing gets through must not stay at the server, which keeps sessions for as long as their connection lives.
+func TestFarewellOutlastsAPartition(t *testing.T) {
+	w, server, client, s := pair(t, true)
+	other, _ := client.d.Open(w.now, server.addr) // keeps the connection
+	client.call(other, 1, 0)
+	client.call(s, 2, 0)
+	w.run(w.now.Add(time.Millisecond))
+	w.cut[client.addr] = true
+	client.d.CloseSession(w.now, s)
+	client.turn()
+	w.run(w.now.Add(4 * time.Second))
+	w.cut[client.addr] = false
+	w.run(w.now.Add(5 * time.Second))
+	if got := server.d.Snapshot(); got.Sessions != 1 {
+		t.Errorf("%d sessions at the server, one is open", got.Sessions)
+	}
+	server.audit()
+}
