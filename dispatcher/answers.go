@@ -89,8 +89,8 @@ func (d *Dispatcher) onOpened(c *session.Conn, m wire.Message) error {
 	c.Token, c.HasToken = r.Token, true
 	var lost *Call
 	d.eachSession(c, func(s *Session) {
-		if s.gate.Heard() {
-			// A server that has answered it asks for no token: this is another one, and knows neither its numbers nor its limit.
+		if s.gate.Heard() || s.remote != 0 {
+			// A server that has answered it asks for no token: this is another one, and knows neither its handle, nor its numbers, nor its limit.
 			lost = d.loseCalls(lost, s)
 			return
 		}
@@ -365,13 +365,14 @@ func (d *Dispatcher) CloseSession(now clock.Time, s *Session) {
 // few packets to outlast what any call does. A server that is not told keeps the session for as long as the connection lives. A registration that was not
 // answered is repeated first: only the answer says under which handle the server knows the session, if it does.
 func (d *Dispatcher) sayFarewell(s *Session) {
-	wait := s.conn.rto(d.cfg.RTOInitial) << s.farewells
-	if wait > d.cfg.GiveUp {
+	if s.farewell *= 2; s.farewell == 0 {
+		s.farewell = s.conn.rto(d.cfg.RTOInitial)
+	}
+	if s.farewell > d.cfg.GiveUp {
 		d.bury(s)
 		return
 	}
-	s.farewells++
-	d.caller.probes.Arm(&s.probe, d.now.Add(wait))
+	d.caller.probes.Arm(&s.probe, d.now.Add(s.farewell))
 	if s.remote == 0 {
 		d.registerAgain(s)
 		return

@@ -90,3 +90,34 @@ func TestFarewellOutlastsAPartition(t *testing.T) {
 	}
 	server.audit()
 }
+
+// A server may register a session and die, of all that it says nothing but that being heard. The next boot asks for a token; the handle is none of its.
+func TestAnotherServerAfterTheRegistration(t *testing.T) {
+	_, p, client, s := pretend(t)
+	first := client.call(s, 1, 0)
+	p.settle()
+	open, err := wire.ParseOpen(p.last(wire.TypeOpen).Raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.deliver(p.packet(0, open.Connection, &wire.Registered{Session: s.local, ServerSession: 41, Slots: 16}))
+	p.deliver(p.packet(0, open.Connection, &wire.Retry{Token: wire.Token{1}}))
+	if first.Outcome != OutcomePeerLost || s.remote != 0 {
+		t.Errorf("outcome %v, session %x", first.Outcome, s.remote)
+	}
+	second := client.call(s, 2, 0)
+	p.settle()
+	r, err := wire.ParseRequest(p.last(wire.TypeRegister).Raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mark(r.Payload) != 2 || r.Number != 0 {
+		t.Errorf("call %d registers with number %d", mark(r.Payload), r.Number)
+	}
+	p.accept(s, 42, 1)
+	p.say(&wire.Reply{Session: s.local, Number: 0, Slot: 0, Limit: 1, Seq: 1, Payload: marked(2)})
+	if second.Outcome != OutcomeOK {
+		t.Errorf("outcome %v", second.Outcome)
+	}
+	client.audit()
+}
