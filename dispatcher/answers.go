@@ -128,9 +128,13 @@ func (d *Dispatcher) onRegistered(c *session.Conn, r wire.Registered) {
 	if s == nil {
 		return
 	}
+	known := s.remote == r.ServerSession
 	s.remote = r.ServerSession
 	if s.closed { // before it was registered
-		d.sayFarewell(s)
+		if !known { // or each copy of the answer would double the wait
+			s.farewell = 0
+			d.sayFarewell(s)
+		}
 		return
 	}
 	if s.owesCancel {

@@ -121,3 +121,19 @@ func TestAnotherServerAfterTheRegistration(t *testing.T) {
 	}
 	client.audit()
 }
+
+// A server that comes to itself late answers each copy of a registration. To a session that was closed meanwhile that must not look like as many farewells
+// in vain.
+func TestFarewellAfterManyRegistrations(t *testing.T) {
+	w, p, client, s := pretend(t)
+	client.call(s, 1, 0)
+	p.settle()
+	client.d.CloseSession(w.now, s)
+	for range 20 {
+		p.accept(s, 41, 1)
+	}
+	w.run(w.now.Add(100 * time.Millisecond))
+	if got := len(p.all(wire.TypeDeregister)); got < 5 || got > 10 {
+		t.Errorf("told %d times in 100 ms", got)
+	}
+}
