@@ -137,3 +137,29 @@ func TestFarewellAfterManyRegistrations(t *testing.T) {
 		t.Errorf("told %d times in 100 ms", got)
 	}
 }
+
+// A call whose answer was lost, and is kept no more when its client gets through again, must not hold up those behind it until it is given up.
+func TestCallBehindOneThatIsForgotten(t *testing.T) {
+	w, server, client, s := pair(t, true)
+	client.call(s, 1, 0)
+	w.run(w.now.Add(time.Millisecond))
+	lost := client.call(s, 2, 0)
+	w.run(w.now.Add(w.delay + time.Microsecond)) // it has arrived, and its answer will not
+	w.cut[client.addr] = true
+	w.run(w.now.Add(2200 * time.Millisecond)) // a packet's life, and a sweep
+	w.cut[client.addr] = false
+	behind := client.call(s, 3, 0)
+	w.run(w.now.Add(300 * time.Millisecond))
+	if server.ran[2] != 1 || lost.done != 0 {
+		t.Fatalf("ran %d times, %v: the test means nothing", server.ran[2], lost.Outcome)
+	}
+	if behind.Outcome != OutcomeOK {
+		t.Errorf("outcome %v", behind.Outcome)
+	}
+	w.run(w.now.Add(10 * time.Second))
+	if lost.Outcome != OutcomePeerLost || server.ran[2] != 1 {
+		t.Errorf("outcome %v, ran %d times", lost.Outcome, server.ran[2])
+	}
+	server.audit()
+	client.audit()
+}
