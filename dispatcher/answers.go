@@ -1,6 +1,8 @@
 package dispatcher
 
 import (
+	"errors"
+
 	"github.com/stillwater-rpc/stillwater/credit/client"
 	"github.com/stillwater-rpc/stillwater/hw/clock"
 	"github.com/stillwater-rpc/stillwater/wire"
@@ -9,6 +11,9 @@ import (
 
 // fromServer handles one message of a dialed connection.
 func (d *Dispatcher) fromServer(c *session.Conn, in inbound, m wire.Message) error {
+	if !c.Established() && m.Type != wire.TypeAccept && m.Type != wire.TypeRetry {
+		return errOtherBoot // or of this one, and it will say it again, behind an acceptance
+	}
 	switch m.Type {
 	case wire.TypeReply:
 		r, err := wire.ParseReply(m.Raw)
@@ -59,6 +64,10 @@ func (d *Dispatcher) fromServer(c *session.Conn, in inbound, m wire.Message) err
 	return nil
 }
 
+// errOtherBoot says that a packet does not accept our connection, or under another name than the one that we know. It may have been said by a server that has
+// died since, and so may what stands behind it.
+var errOtherBoot = errors.New("perhaps of another boot of the server")
+
 // onOpened handles the answers to an open: accepted, or asked to prove the address first.
 func (d *Dispatcher) onOpened(c *session.Conn, m wire.Message) error {
 	at := d.caller.conns[c.Peer]
@@ -66,6 +75,9 @@ func (d *Dispatcher) onOpened(c *session.Conn, m wire.Message) error {
 		a, err := wire.ParseAccept(m.Raw)
 		if err != nil {
 			return err
+		}
+		if c.Established() && a.Connection != c.Remote {
+			return errOtherBoot
 		}
 		if !c.Established() && a.Connection != 0 {
 			c.Remote, c.Token, c.HasToken = a.Connection, a.Token, true
@@ -89,11 +101,6 @@ func (d *Dispatcher) onOpened(c *session.Conn, m wire.Message) error {
 	c.Token, c.HasToken = r.Token, true
 	var lost *Call
 	d.eachSession(c, func(s *Session) {
-		if s.gate.Heard() || s.remote != 0 {
-			// A server that has answered it asks for no token: this is another one, and knows neither its handle, nor its numbers, nor its limit.
-			lost = d.loseCalls(lost, s)
-			return
-		}
 		s.out.Each(func(call *Call) {
 			if call.state == callSent && call.mayHaveRun(at.doubtful) {
 				s.out.End(call.slot)

@@ -91,35 +91,63 @@ func TestFarewellOutlastsAPartition(t *testing.T) {
 	server.audit()
 }
 
-// A server may register a session and die, of all that it says nothing but that being heard. The next boot asks for a token; the handle is none of its.
-func TestAnotherServerAfterTheRegistration(t *testing.T) {
-	_, p, client, s := pretend(t)
-	first := client.call(s, 1, 0)
+// What a server says before it is heard to accept the connection may be of an earlier boot: the client believes nothing of it.
+func TestNothingBeforeTheAcceptance(t *testing.T) {
+	w, p, client, s := pretend(t)
+	c := client.call(s, 1, 0)
 	p.settle()
 	open, err := wire.ParseOpen(p.last(wire.TypeOpen).Raw)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.deliver(p.packet(0, open.Connection, &wire.Registered{Session: s.local, ServerSession: 41, Slots: 16}))
-	p.deliver(p.packet(0, open.Connection, &wire.Retry{Token: wire.Token{1}}))
-	if first.Outcome != OutcomePeerLost || s.remote != 0 {
-		t.Errorf("outcome %v, session %x", first.Outcome, s.remote)
+	said := []appender{
+		&wire.Registered{Session: s.local, ServerSession: 41, Slots: 16},
+		&wire.Reply{Session: s.local, Number: 0, Slot: 0, Limit: 3, Seq: 1, Payload: marked(1)},
 	}
-	second := client.call(s, 2, 0)
-	p.settle()
-	r, err := wire.ParseRequest(p.last(wire.TypeRegister).Raw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if mark(r.Payload) != 2 || r.Number != 0 {
-		t.Errorf("call %d registers with number %d", mark(r.Payload), r.Number)
+	p.deliver(p.packet(0, open.Connection, said...))
+	if c.done != 0 || s.remote != 0 || s.gate.Heard() {
+		t.Errorf("outcome %v, session %x", c.Outcome, s.remote)
 	}
 	p.accept(s, 42, 1)
-	p.say(&wire.Reply{Session: s.local, Number: 0, Slot: 0, Limit: 1, Seq: 1, Payload: marked(2)})
-	if second.Outcome != OutcomeOK {
-		t.Errorf("outcome %v", second.Outcome)
+	other := append([]appender{&wire.Accept{Connection: p.local + 1}}, said...)
+	p.deliver(p.packet(0, open.Connection, other...))
+	if c.done != 0 || s.remote != 42 {
+		t.Errorf("by the word of another boot: outcome %v, session %x", c.Outcome, s.remote)
+	}
+	p.say(said[1])
+	w.run(w.now.Add(time.Millisecond))
+	if c.Outcome != OutcomeOK {
+		t.Errorf("outcome %v", c.Outcome)
 	}
 	client.audit()
+}
+
+// So a server begins each packet with its acceptance, until it has heard the client use the id that stands in it.
+func TestAcceptanceBeginsEachPacket(t *testing.T) {
+	for _, apart := range []bool{false, true} {
+		w, _, p := trusting(t, 1, Config{NoPacking: apart})
+		p.remote = 0
+		register := p.request(1, 0, 0, 1)
+		register.Register = true
+		begun := len(p.all(wire.TypeAccept))
+		headers := len(p.headers)
+		p.deliver(p.packet(wire.PacketHandshake, 0, &wire.Open{Connection: p.local}, register))
+		w.run(w.now.Add(time.Millisecond))
+		accepts, packets := len(p.all(wire.TypeAccept))-begun, len(p.headers)-headers
+		if len(p.all(wire.TypeReply)) != 1 || accepts != packets {
+			t.Errorf("apart %v: %d of %d packets accept the connection, %d replies", apart, accepts, packets, len(p.all(wire.TypeReply)))
+		}
+		accept, err := wire.ParseAccept(p.last(wire.TypeAccept).Raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.remote = accept.Connection
+		p.say(p.request(1, 1, 0, 2)) // of no session: it is told so
+		p.settle()
+		if got := len(p.all(wire.TypeAccept)) - begun; got != accepts {
+			t.Errorf("apart %v: accepted once more", apart)
+		}
+	}
 }
 
 // A server that comes to itself late answers each copy of a registration. To a session that was closed meanwhile that must not look like as many farewells
