@@ -17,7 +17,7 @@ import (
 const schemaSim = "stillwater.sim.v1"
 
 // simCommands are what else is done with the simulator. A new one is a line here and a file of its name.
-var simCommands = []func(*cli) *cobra.Command{}
+var simCommands = []func(*cli) *cobra.Command{newSimFaults}
 
 const simLong = `Simulates a server of yours, its clients and its network, and says what overload control does for it: how much of its capacity is answered within
 the SLO when more is asked than it can serve, how long the slowest answers take, and where the rest ends. The simulator runs the code that
