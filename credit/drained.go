@@ -49,13 +49,13 @@ func (l *Ledger) Probe(
 	}
 	if e.unused() > 0 {
 		l.check()
-		return e.limit, e.seq, true
+		return e.told(), e.seq, true
 	}
 	if e.demand > 0 && uint64(e.pending) < l.slots {
 		l.list(s, e)
 	}
 	l.check()
-	return e.limit, e.seq, false
+	return e.told(), e.seq, false
 }
 
 // list puts a session on the list that its demand says, unless it is on one.
@@ -158,10 +158,10 @@ func (l *Ledger) lapse(now clock.Time, e *entry) {
 	l.weights -= uint64(e.weight)
 }
 
-// Limit returns the limit of a session and its sequence number.
+// Limit returns the limit of a session, as its client is to be told it, and its sequence number.
 func (l *Ledger) Limit(s Session) (limit uint64, seq uint32) {
 	if e := l.at(s); e != nil {
-		return e.limit, e.seq
+		return e.told(), e.seq
 	}
 	return 0, 0
 }
@@ -178,6 +178,14 @@ func (l *Ledger) Demand(s Session) (demand uint16, at clock.Time) {
 func (l *Ledger) Unused(s Session) uint64 {
 	if e := l.at(s); e != nil {
 		return e.unused()
+	}
+	return 0
+}
+
+// Sent returns the highest next of a session that is known: the number that its next request will have.
+func (l *Ledger) Sent(s Session) uint64 {
+	if e := l.at(s); e != nil {
+		return e.sent
 	}
 	return 0
 }

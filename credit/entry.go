@@ -55,6 +55,10 @@ func (e *entry) is(flags uint8) bool { return e.flags&flags != 0 }
 
 func (e *entry) unused() uint64 { return e.limit - e.sent }
 
+// told is the limit as the client is told it: below the numbers that are barred, or it would send those requests again at once, and again be refused. It
+// changes with seq alone.
+func (e *entry) told() uint64 { return e.limit - uint64(e.bar) }
+
 func (e *entry) window() uint64 { return e.unused() + uint64(e.pending) }
 
 // setLimit changes the limit, remembers the old one while the client may still believe in it, and numbers the new.

@@ -239,7 +239,7 @@ func (l *Ledger) Heard(now clock.Time, s Session, next uint64, applied uint32, d
 //
 // After a lapse of more than one packet life the numbers beyond the limit are passed too, or the client, whose numbers
 // never go back, could not use its next credit. But they give no right to run: they are barred until the next
-// change of the limit, by which time the client has been told to send those requests anew.
+// change of the limit. The client is told a limit below them, so that it asks for a credit before it sends those requests anew.
 func (l *Ledger) pass(e *entry, next uint64) {
 	switch {
 	case next <= e.sent:
@@ -290,7 +290,7 @@ func (l *Ledger) Arrive(now clock.Time, s Session, number uint64) bool {
 		return false
 	}
 	e.ungrace(now, l.config.PacketLife)
-	allowed := e.limit - uint64(e.bar)
+	allowed := e.told()
 	if !e.is(flagBarred) {
 		allowed += uint64(e.oldOver)
 	}
@@ -324,7 +324,7 @@ func (l *Ledger) Answer(now clock.Time, s Session, kind Kind) (limit uint64, seq
 	}
 	if e.pending == 0 {
 		l.counters.Misused++
-		return e.limit, e.seq
+		return e.told(), e.seq
 	}
 	window, pending := e.window(), uint64(e.pending)-1
 	granted := pending
@@ -355,7 +355,7 @@ func (l *Ledger) Answer(now clock.Time, s Session, kind Kind) (limit uint64, seq
 	e.setLimit(e.sent + granted - pending)
 	l.settle(s, e)
 	l.check()
-	return e.limit, e.seq
+	return e.told(), e.seq
 }
 
 // settle lists a session that was left with nothing, and takes one off the list that was given something.

@@ -143,8 +143,8 @@ func (d *duel) packet(s Session, probe bool) error {
 		d.log("probe %d next %d seq %d demand %d %v", s, next, seq, demand, newer)
 		limit, number, answered := d.ledger.Probe(d.now, s, next, seq, uint16(demand), newer)
 		want := d.twin.probe(d.now, s, next, seq, demand, newer)
-		if answered != want || limit != x.limit || number != x.seq {
-			return fmt.Errorf("probe: %d %d %v, want %d %d %v", limit, number, answered, x.limit, x.seq, want)
+		if answered != want || limit != x.told() || number != x.seq {
+			return fmt.Errorf("probe: %d %d %v, want %d %d %v", limit, number, answered, x.told(), x.seq, want)
 		}
 		return d.twin.compare(d.ledger)
 	}
@@ -169,8 +169,8 @@ func (d *duel) answer(s Session) error {
 	d.log("answer %d %d", s, kind)
 	limit, seq := d.ledger.Answer(d.now, s, kind)
 	d.twin.answer(d.now, s, kind == Rejection)
-	if x := d.twin.sessions[s]; limit != x.limit || seq != x.seq {
-		return fmt.Errorf("answer: %d %d, want %d %d", limit, seq, x.limit, x.seq)
+	if x := d.twin.sessions[s]; limit != x.told() || seq != x.seq {
+		return fmt.Errorf("answer: %d %d, want %d %d", limit, seq, x.told(), x.seq)
 	}
 	return d.twin.compare(d.ledger)
 }

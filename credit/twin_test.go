@@ -60,6 +60,14 @@ type twinSession struct {
 
 func (x *twinSession) window() int { return int(x.limit-x.sent) + x.pending }
 
+// told is the limit that the client is told.
+func (x *twinSession) told() uint64 {
+	if x.bars {
+		return x.barFrom
+	}
+	return x.limit
+}
+
 func (x *twinSession) highest() uint64 {
 	highest := x.limit
 	for _, l := range append(slices.Clone(x.past), x.later...) {

@@ -32,7 +32,7 @@ type Config struct {
 	PacketLifetime time.Duration // how long a packet may still be under way; 0 = 1 s
 	IdleTimeout    time.Duration // a connection that said nothing for so long is forgotten; 0 = 1 h
 	RTOInitial     time.Duration // first retransmission before anything was measured; 0 = 2 ms
-	GiveUp         time.Duration // a call without deadline is lost after so long without a sign of life; 0 = 10 s
+	GiveUp         time.Duration // a call without deadline is lost after so long without a sign of life, and so is the end of a session; 0 = 10 s
 }
 
 // ServeConfig makes a dispatcher serve. Zero values mean the documented defaults.
@@ -71,7 +71,6 @@ const (
 	drainedGrantsTurn   = 32                     // credits given to drained sessions per turn
 	drainedEvery        = 100 * time.Microsecond // an idle server looks at its drained sessions so often
 	unusedLifetimes     = 4                      // packet lifetimes that a server keeps a connection without sessions; its client keeps it for one
-	farewellTries       = 8                      // times that the end of a session is told to a server that does not confirm it
 )
 
 // def replaces an unset value.

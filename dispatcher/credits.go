@@ -40,7 +40,7 @@ func (d *Dispatcher) EachCredit(f func(SessionCredit)) {
 		limit, seq := d.server.ledger.Limit(at)
 		f(SessionCredit{
 			Session: uint32(d.server.peers.ID(place)), Dispatcher: int(d.cfg.Owner),
-			Limit: limit, Next: limit - d.server.ledger.Unused(at), Seq: seq,
+			Limit: limit, Next: d.server.ledger.Sent(at), Seq: seq,
 			Lapsed: d.server.ledger.Lapsed(at), Outstanding: int(d.server.ledger.Pending(at)),
 		})
 	})

@@ -170,6 +170,7 @@ func (d *Dispatcher) packet(in *Datagram) {
 			d.unknown(in, p)
 			return
 		}
+		c.Heard = true
 	}
 	if c == nil {
 		return
@@ -201,7 +202,10 @@ func (d *Dispatcher) messages(c *session.Conn, in inbound, rest []byte) {
 		}
 		rest = tail
 		if c.Dialed {
-			err = d.fromServer(c, in, m)
+			if err = d.fromServer(c, in, m); err == errOtherBoot {
+				d.stats.LateAnswers++
+				return
+			}
 		} else {
 			err = d.fromClient(c, in, m)
 		}

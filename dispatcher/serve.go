@@ -83,7 +83,9 @@ func (d *Dispatcher) request(c *session.Conn, in inbound, r *wire.Request) {
 	case session.Stale:
 		d.stats.Stale++
 	}
-	if r.Register && state != session.Fresh { // asked for again, perhaps by registerAgain: as good as a probe
+	// A registration that is asked for again, perhaps by registerAgain, is as good as a probe. So is what is asked for too late, when its answer is kept no
+	// more: its client waits for that in vain, and meanwhile does not probe for the calls that wait behind it.
+	if r.Register && state != session.Fresh || state == session.Stale {
 		d.tellCredit(c, in, place, wire.Probe{Next: r.Next, Seq: r.Seq, Demand: r.Demand})
 	}
 }

@@ -53,15 +53,16 @@ func TestDocument(t *testing.T) {
 		schemaStatus: {struct {
 			Interfaces []interfaceStatus `json:"interfaces"`
 		}{}},
-		schemaLoad:    {attachedData{}, detachedData{}},
-		schemaAttach:  {attachedData{}},
-		schemaDetach:  {detachData{}},
-		schemaClean:   {cleanData{}},
-		schemaVersion: {versionData{}},
-		schemaNIC:     {nic.Status{}},
-		schemaSteer:   {steerData{}},
-		schemaDoctor:  {doctorData{}},
-		schemaSim:     {simPoint{}},
+		schemaLoad:      {attachedData{}, detachedData{}},
+		schemaAttach:    {attachedData{}},
+		schemaDetach:    {detachData{}},
+		schemaClean:     {cleanData{}},
+		schemaVersion:   {versionData{}},
+		schemaNIC:       {nic.Status{}},
+		schemaSteer:     {steerData{}},
+		schemaDoctor:    {doctorData{}},
+		schemaSimFaults: {faultsData{}},
+		schemaSim:       {simPoint{}},
 	} {
 		if !strings.Contains(string(text), "`"+schema+"`") {
 			t.Errorf("schema %s is not described", schema)

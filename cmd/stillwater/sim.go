@@ -19,6 +19,7 @@ const schemaSim = "stillwater.sim.v1"
 // simCommands are what else is done with the simulator. A new one is a line here and a file of its name.
 var simCommands = []func(*cli) *cobra.Command{
 	newSimExperiments,
+	newSimFaults,
 }
 
 const simLong = `Simulates a server of yours, its clients and its network, and says what overload control does for it: how much of its capacity is answered within

@@ -22,6 +22,9 @@ func (w *World) Audit() error {
 		if err := h.d.Audit(); err != nil {
 			errs = append(errs, fmt.Errorf("host %d: %w", i, err))
 		}
+		if held := len(h.lent) - len(h.spare); held > 0 { // each turn ends with a flush
+			errs = append(errs, fmt.Errorf("host %d: its dispatcher holds %d packets that it does not send", i, held))
+		}
 	}
 	if found := w.packets(); found != w.net.made {
 		errs = append(errs, fmt.Errorf("%d packets were made, and %d are somewhere", w.net.made, found))

@@ -33,8 +33,13 @@ type Work struct {
 	Class   int           // which method
 }
 
-// workBytes is the size of a payload.
-const workBytes = 8 + 8 + 8
+// workBytes is the size of a payload, of which the first idBytes are answered.
+const (
+	idBytes   = 8
+	workBytes = idBytes + 8 + 8
+)
+
+func decodeID(b []byte) uint64 { return binary.BigEndian.Uint64(b) }
 
 func (k Work) encode(b []byte) {
 	binary.BigEndian.PutUint64(b, k.ID)
@@ -45,7 +50,7 @@ func (k Work) encode(b []byte) {
 // decodeWork reads a payload. Only this package writes them, and packets that were damaged do not get this far.
 func decodeWork(b []byte) Work {
 	return Work{
-		ID: binary.BigEndian.Uint64(b), Service: time.Duration(binary.BigEndian.Uint64(b[8:])),
+		ID: decodeID(b), Service: time.Duration(binary.BigEndian.Uint64(b[8:])),
 		Class: int(binary.BigEndian.Uint64(b[16:])),
 	}
 }
@@ -88,7 +93,7 @@ func (m *Machine) begin(r *dispatcher.Request) *job {
 	k := decodeWork(r.Payload)
 	m.w.checks.ran(k.ID)
 	r.Started = m.w.now
-	r.Reply = append(r.Reply, r.Payload[:8]...)
+	r.Reply = append(r.Reply, r.Payload[:idBytes]...)
 	j.request, j.life, j.at = r, m.life, 0
 	j.steps = m.cfg.Plan(k, j.steps[:0])
 	return j

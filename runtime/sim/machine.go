@@ -142,6 +142,9 @@ func (m *Machine) kill() {
 	for i := range m.nic {
 		m.nic[i].drop(m.w)
 	}
+	if m.Host.cfg.TrustedNetwork {
+		m.w.checks.forgive()
+	}
 }
 
 // arrive puts a packet on the ring.
@@ -162,15 +165,26 @@ func (m *Machine) arrive(p *packet) {
 
 // wake is the dispatcher's deadline. If no CPU is free, the next one that is finds it.
 func (m *Machine) wake() {
-	if m.poller != nil && m.polling || m.poller == nil && len(m.idle) == 0 {
+	if m.stalls() || m.poller != nil && m.polling || m.poller == nil && len(m.idle) == 0 {
 		return
 	}
 	m.turn()
 	m.assign()
 }
 
-// assign gives work to whoever is free.
+// assign gives work to whoever is free. What was refused on the way, as taken off the queue too late, leaves at once.
 func (m *Machine) assign() {
+	if m.stalls() {
+		return
+	}
+	m.share()
+	if _, _, by := m.d.Unsent(); by != 0 {
+		m.d.Flush(m.w.now)
+		m.arm()
+	}
+}
+
+func (m *Machine) share() {
 	if m.poller != nil && !m.polling {
 		m.polling = m.poller.packet() || m.poller.answer()
 	}
@@ -304,6 +318,10 @@ func (c *cpu) act(w *World) {
 			w.net.lost++
 			w.free(c.in)
 		}
+		return
+	}
+	if m.stalls() {
+		w.at(m.stopped, c)
 		return
 	}
 	switch c.step {

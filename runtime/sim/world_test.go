@@ -106,10 +106,14 @@ func TestDamageIsFoundOut(t *testing.T) {
 
 // The checks must be able to fail.
 func TestChecksFail(t *testing.T) {
+	const none = dispatcher.OutcomeNone
 	for name, f := range map[string]func(c *Checks){
 		"ran twice":       func(c *Checks) { id := c.call(); c.ran(id); c.ran(id) },
-		"two outcomes":    func(c *Checks) { id := c.call(); c.ended(id, false); c.ended(id, false) },
-		"never ran":       func(c *Checks) { c.ended(c.call(), true) },
+		"two outcomes":    func(c *Checks) { id := c.call(); c.ended(id, none); c.ended(id, none) },
+		"never ran":       func(c *Checks) { c.ended(c.call(), dispatcher.OutcomeOK) },
+		"denied, and ran": func(c *Checks) { id := c.call(); c.ran(id); c.ended(id, dispatcher.OutcomeRejected) },
+		"runs, denied":    func(c *Checks) { id := c.call(); c.ended(id, dispatcher.OutcomeExpired); c.ran(id) },
+		"other's answer":  func(c *Checks) { c.answer(c.call(), []byte{0, 0, 0, 0, 0, 0, 0, 9}) },
 		"nobody made":     func(c *Checks) { c.ran(7) },
 		"more than calls": func(c *Checks) { c.Killed = 1 },
 	} {
@@ -118,6 +122,13 @@ func TestChecksFail(t *testing.T) {
 		if w.Audit() == nil {
 			t.Errorf("%s: not noticed", name)
 		}
+	}
+	var c Checks
+	id := c.call()
+	c.ran(id)
+	c.forgive()
+	if c.ran(id); len(c.Violations()) != 0 {
+		t.Errorf("%v, of another boot on a trusted network", c.Violations())
 	}
 	w := NewWorld(1, Network{})
 	w.packet()
