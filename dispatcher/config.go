@@ -69,7 +69,7 @@ const (
 	sweepEvery          = time.Millisecond       // housekeeping at most this often
 	sweepMin, sweepPart = 16, 1024               // a sweep looks at this many, or this part of all: everybody about once a second
 	drainedGrantsTurn   = 32                     // credits given to drained sessions per turn
-	drainedEvery        = 100 * time.Microsecond // an idle server looks at its drained sessions so often
+	drainedEvery        = 20 * time.Microsecond  // an idle server looks at its drained sessions so often, until each has its credit
 	unusedLifetimes     = 4                      // packet lifetimes that a server keeps a connection without sessions; its client keeps it for one
 )
 

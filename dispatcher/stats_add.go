@@ -33,6 +33,7 @@ func (s *Stats) add(other *Stats) {
 	s.Busy += other.Busy
 	s.RequestWait += other.RequestWait
 	s.Updates += other.Updates
+	s.Cuts += other.Cuts
 	s.DelaySum += other.DelaySum
 	s.DelayMax = max(s.DelayMax, other.DelayMax)
 	s.Calls += other.Calls

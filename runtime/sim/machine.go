@@ -168,6 +168,7 @@ func (m *Machine) wake() {
 	if m.stalls() || m.poller != nil && m.polling || m.poller == nil && len(m.idle) == 0 {
 		return
 	}
+	m.d.Receive(m.w.now) // nothing: but a loop looks, and so the signal learns that no packet waits
 	m.turn()
 	m.assign()
 }
@@ -340,6 +341,7 @@ func (c *cpu) act(w *World) {
 		m.d.Complete(w.now, c.job.request)
 		m.free(c.job)
 		c.job = nil
+		m.d.Receive(w.now) // nothing, as in wake
 	case stepPay:
 	}
 	m.turn()
