@@ -15,6 +15,7 @@ import (
 // settings are the flags.
 type settings struct {
 	sessions    int
+	slo         time.Duration
 	window      time.Duration
 	warmup      time.Duration
 	calibrate   time.Duration
@@ -28,13 +29,14 @@ func main() {
 		About: "Holds the simulator's prediction for this machine against this machine.",
 		Flags: func(f *flag.FlagSet) {
 			f.IntVar(&s.sessions, "sessions", 1000, "client sessions")
+			f.DurationVar(&s.slo, "slo", 200*time.Microsecond, "latency within which an answer is goodput, and the deadline of ours")
 			f.DurationVar(&s.window, "window", 500*time.Millisecond, "measured time of each load, and of the spike")
 			f.DurationVar(&s.warmup, "warmup", 200*time.Millisecond, "load before it")
 			f.DurationVar(&s.calibrate, "calibrate", 100*time.Millisecond, "how long capacity is measured, before and after each point")
 			f.BoolVar(&s.exponential, "exponential", false, "also exponential service times")
 		},
 		Run: func(ctx context.Context, r *prove.Run) error {
-			e, err := measure(ctx, r, s)
+			e, err := measure(ctx, r, s, s.plan())
 			if err != nil {
 				return err
 			}
@@ -51,10 +53,10 @@ type experiment struct {
 	rounds [][]comparison
 }
 
-// measure runs all points for real in each round, beginning with another one each time, and then plays them in the simulator: both at once would take
+// measure runs the points for real in each round, beginning with another one each time, and then plays them in the simulator: both at once would take
 // the CPU from each other.
-func measure(ctx context.Context, r *prove.Run, s settings) (*experiment, error) {
-	e := &experiment{settings: s, points: s.plan()}
+func measure(ctx context.Context, r *prove.Run, s settings, points []point) (*experiment, error) {
+	e := &experiment{settings: s, points: points}
 	return e, r.WithPair(ctx, func(p *child.Pair) error {
 		for round := range r.Rounds {
 			seed := r.Seed + uint64(round)

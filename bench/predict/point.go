@@ -112,7 +112,7 @@ type comparison struct {
 // real runs one point against a fresh server, between two measurements of its capacity: the speed of a shared machine changes within seconds.
 func (s settings) real(ctx context.Context, p *child.Pair, in inputs, at point, seed uint64) (c comparison, err error) {
 	c = comparison{Kind: "point", point: at}
-	if _, err = p.ServeAndDial(ctx, child.ServeRequest{Scheme: at.Scheme, SLO: in.SLO}, s.sessions); err != nil {
+	if _, err = p.ServeAndDial(ctx, child.ServeRequest{Scheme: at.Scheme, SLO: s.slo}, s.sessions); err != nil {
 		return c, err
 	}
 	if c.CapacityPerS, c.UndisturbedPerS, err = s.capacity(ctx, p, s.calibrate, seed); err != nil {
@@ -125,7 +125,7 @@ func (s settings) real(ctx context.Context, p *child.Pair, in inputs, at point, 
 	if err != nil {
 		return c, err
 	}
-	r, err := p.Open(ctx, target.MethodSpin, s.loop(in, at, c.CapacityPerS, seed))
+	r, err := p.Open(ctx, target.MethodSpin, s.loop(at, c.CapacityPerS, seed))
 	if err != nil {
 		return c, err
 	}
@@ -140,11 +140,11 @@ func (s settings) real(ctx context.Context, p *child.Pair, in inputs, at point, 
 
 // loop is the point as load. With control a call is worth nothing after the SLO, and says so; without, callers wait. So it is in the demo and in the
 // simulator.
-func (s settings) loop(in inputs, at point, capacityPerS float64, seed uint64) load.OpenLoop {
+func (s settings) loop(at point, capacityPerS float64, seed uint64) load.OpenLoop {
 	loop := load.OpenLoop{Plan: s.plain(s.window, seed), Rate: at.Load * capacityPerS, MaxOutstanding: outstandingMax}
-	loop.Warmup, loop.SLO, loop.ServiceTime = s.warmup, in.SLO, at.Service
+	loop.Warmup, loop.SLO, loop.ServiceTime = s.warmup, s.slo, at.Service
 	if at.Scheme == sw.SchemeStillwater {
-		loop.Deadline = in.SLO
+		loop.Deadline = s.slo
 	}
 	if at.Spike {
 		loop.BucketWidth = slice

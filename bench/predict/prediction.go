@@ -25,7 +25,7 @@ func (s settings) predict(ctx context.Context, in inputs, all []comparison, seed
 			return nil
 		}
 		c.WithAway = figuresOf(r)
-		c.Reasons = c.reasons()
+		c.Reasons = c.reasons(s.slo)
 		return nil
 	})
 }
@@ -48,7 +48,7 @@ func (s settings) machineOf(in inputs, c *comparison, seed uint64, each time.Dur
 		Server: simulate.Server{CPUs: 1, Costs: &simulate.Costs{Receive: half, Send: half, Reject: half / 2, Credit: half / 2}},
 		// What one call alone takes has its own costs in it. Nothing at all would mean the usual round trip.
 		Network: simulate.Network{RTT: simulate.Duration(max(in.RoundTrip-each, 2))},
-		SLO:     simulate.Duration(in.SLO), Warmup: simulate.Duration(s.warmup), Measure: simulate.Duration(s.window),
+		SLO:     simulate.Duration(s.slo), Warmup: simulate.Duration(s.warmup), Measure: simulate.Duration(s.window),
 	}
 	if c.Spike {
 		out.Window = simulate.Duration(slice)

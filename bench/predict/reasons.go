@@ -4,6 +4,7 @@ package main
 
 import (
 	"math"
+	"time"
 
 	sw "github.com/stillwater-rpc/stillwater/runtime"
 )
@@ -45,7 +46,7 @@ const (
 	driftAt    = 0.05
 	batchedAt  = 0.25
 	repeatedAt = 0.01
-	lateAt     = sloFloor / 10
+	lateShare  = 0.1  // of the SLO
 	nothingAt  = 0.01 // of capacity: less goodput than this is none
 )
 
@@ -68,7 +69,7 @@ func (c *comparison) tailDiffers() bool {
 }
 
 // reasons are what was seen at a point that differs.
-func (c *comparison) reasons() (all []reason) {
+func (c *comparison) reasons(slo time.Duration) (all []reason) {
 	if !c.goodputDiffers() && !c.tailDiffers() {
 		return nil
 	}
@@ -77,7 +78,7 @@ func (c *comparison) reasons() (all []reason) {
 		is bool
 	}{
 		{cpuAway, c.ServerAway.Share >= awayAt},
-		{late, c.Lateness.P99 >= lateAt},
+		{late, float64(c.Lateness.P99) >= lateShare*float64(slo)},
 		{drifted, math.Abs(c.CapacityAfterPerS/c.CapacityPerS-1) >= driftAt},
 		{batched, math.Abs(c.Real.PacketsOut/max(c.Predicted.PacketsOut, 1e-3)-1) >= batchedAt},
 		{repeated, c.Retransmitted > repeatedAt},

@@ -22,6 +22,7 @@ func (e *experiment) show(r *prove.Run) error {
 		return err
 	}
 	e.explain(r)
+	e.doubt(r)
 	for i, p := range e.points {
 		if p.Spike {
 			e.timeline(r, i)
@@ -49,9 +50,9 @@ func (e *experiment) machine(r *prove.Run) {
 	us := func(figure func(in inputs) time.Duration) string {
 		return text(1e3, 1, func(in inputs) float64 { return float64(figure(in)) })
 	}
-	r.Say("\nWhat the prediction is made from: round trip alone %s us; capacity with %v of work %s k/s, so a request costs %s us besides, half in each direction; SLO %s us.",
+	r.Say("\nWhat the prediction is made from: round trip alone %s us; capacity with %v of work %s k/s, so a request costs %s us besides, half in each direction; SLO %v.",
 		us(func(in inputs) time.Duration { return in.RoundTrip }), prove.Work, text(1e3, 1, func(in inputs) float64 { return in.CapacityPerS }),
-		us(func(in inputs) time.Duration { return in.Cost }), us(func(in inputs) time.Duration { return in.SLO }))
+		us(func(in inputs) time.Duration { return in.Cost }), e.slo)
 	r.Say("While capacity was measured, other processes had the server's CPU for %s %% of the time, %s us each time; in the best %v it was %s k/s. By what the kernel does not see, a spin on it is stopped for %s %% of the time, %s us each time.",
 		text(0.01, 1, func(in inputs) float64 { return in.ServerAway.Share }), us(func(in inputs) time.Duration { return in.ServerAway.Mean }),
 		undisturbedSlice, text(1e3, 1, func(in inputs) float64 { return in.UndisturbedPerS }),
@@ -132,12 +133,15 @@ func (p point) label() string {
 	return name
 }
 
+// differenceMax is far enough for a table: the prediction was next to nothing.
+const differenceMax = 9.99
+
 // differences is how far the goodput is from a prediction over the rounds in which there was any.
 func (e *experiment) differences(at int, from func(*comparison) figures) any {
 	var all []float64
 	for _, round := range e.rounds {
 		if d, ok := round[at].difference(from(&round[at])); ok {
-			all = append(all, d)
+			all = append(all, min(d, differenceMax))
 		}
 	}
 	if len(all) == 0 {
@@ -203,6 +207,21 @@ func (e *experiment) explain(r *prove.Run) {
 		}
 	}
 }
+
+// doubt says when the figures mean nothing.
+func (e *experiment) doubt(r *prove.Run) {
+	var busy []float64
+	for _, in := range e.inputs {
+		busy = append(busy, max(in.ServerAway.Share, in.ClientAway.Share))
+	}
+	if taken := prove.SpreadOf(busy); taken.Median >= busyAt {
+		r.Say("\nOther processes had one of the two CPUs for %s %% of the time: this is a measurement of who gets the CPU, and no prediction for this machine means anything. Repeat it with the machine to yourself.",
+			taken.Text(0.01, 0))
+	}
+}
+
+// busyAt is where a machine is too busy: as much as what is to be told apart.
+const busyAt = differsAt
 
 // timeline is the goodput of E6 slice by slice, as a share of what capacity was.
 func (e *experiment) timeline(r *prove.Run, at int) {
