@@ -29,12 +29,12 @@ var sentences = []struct {
 	reason
 	text string
 }{
-	{cpuAway, "the host took the server's CPU away for at least 2 % of the time: what was in flight then is past its SLO at once, where the first prediction has the same loss in equal parts in each request"},
+	{cpuAway, "other processes had the server's CPU for at least 2 % of the time: what was in flight then is past its SLO at once, where the first prediction has the same loss in equal parts in each request"},
 	{late, "the generator was late by a tenth of the SLO or more at its 99th percentile: requests came in bursts, and had less of their SLO left, where the simulator's clients cost nothing and are never late"},
 	{drifted, "the server's capacity was another by 5 % or more before and after: the load was not the multiple that it should have been"},
-	{batched, "the server put answers into packets otherwise than predicted, by a quarter or more: what a kick costs is shared by more or fewer of them than while capacity was measured"},
+	{batched, "the server put answers into packets otherwise than predicted, by a quarter or more: the loop has up to four wait for each other and share a kick, where the simulator sends each at once and its cost is always the same"},
 	{repeated, "more than 1 % of the requests came again: those cost a server that is too slow already, and what it costs is not in the costs"},
-	{clientOut, "the host took the client's CPU away for at least 2 % of the time: answers waited there"},
+	{clientOut, "other processes had the client's CPU for at least 2 % of the time: answers waited there, and requests were late"},
 	{counted, "without control, above capacity: the machine's p99 is of the calls made in the measured time, whenever they ended; the simulator's is of those that ended in it"},
 	{unknown, "nothing of this was seen"},
 }

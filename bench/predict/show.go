@@ -32,7 +32,12 @@ func (e *experiment) show(r *prove.Run) error {
 		if p.Spike || p.Scheme != sw.SchemeStillwater || p.Load != boundLoad || p.Service.Shape != workload.Constant {
 			continue
 		}
-		off := e.spread(i, func(c *comparison) float64 { d, _ := c.difference(c.Predicted); return d })
+		off := e.spread(i, func(c *comparison) float64 {
+			if d, ok := c.difference(c.Predicted); ok {
+				return d
+			}
+			return -1 // ours serves nobody: whoever foresaw that, it is no agreement
+		})
 		return r.AtMost("goodput of ours at 2 times capacity, off its prediction by", 100*math.Abs(off.Median), 100*differsAt, "%")
 	}
 	return nil
