@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"math"
 	"os"
 	"slices"
@@ -51,8 +52,43 @@ func TestPointsOnce(t *testing.T) {
 			t.Errorf("%s: slices %v and %v", c.describe(), c.Real.Slices, c.Predicted.Slices)
 		}
 	}
-	if err := e.show(r); err != nil {
+	if err := e.show(r); err != nil && !errors.Is(err, errBusy) {
 		t.Fatal(err)
+	}
+}
+
+// TestDoubt: a pass on a machine where others have the CPU would be none, and neither would one where ours serves nobody.
+func TestDoubt(t *testing.T) {
+	s := settings{slo: 200 * us, window: 60 * ms}
+	for _, x := range []struct {
+		name       string
+		taken      float64
+		real       float64
+		busy, good bool
+	}{
+		{"as predicted", 0.01, 90_000, false, true},
+		{"nearly", 0.01, 82_000, false, true},
+		{"not", 0.01, 80_000, false, false},
+		{"nobody served, as predicted", 0.01, 0, false, false},
+		{"busy", 0.5, 90_000, true, true},
+	} {
+		e := &experiment{settings: s, points: s.plan(), inputs: []inputs{{ServerAway: away{Share: x.taken}}}}
+		round := make([]comparison, len(e.points))
+		for i, p := range e.points {
+			predicted := figures{GoodputPerS: 90_000}
+			if x.real == 0 {
+				predicted.GoodputPerS = 0
+			}
+			round[i] = comparison{point: p, CapacityPerS: 100_000, Real: figures{GoodputPerS: x.real}, Predicted: predicted}
+		}
+		e.rounds = [][]comparison{round}
+		r := prove.NewRun("predict", 1)
+		if err := e.show(r); errors.Is(err, errBusy) != x.busy || !x.busy && err != nil {
+			t.Errorf("%s: %v", x.name, err)
+		}
+		if good := len(r.Missed()) == 0; good != x.good {
+			t.Errorf("%s: missed %q", x.name, r.Missed())
+		}
 	}
 }
 

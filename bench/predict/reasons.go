@@ -9,22 +9,22 @@ import (
 	sw "github.com/stillwater-rpc/stillwater/runtime"
 )
 
-// reason is a letter of the table.
+// reason is why a point may differ, in a word.
 type reason string
 
 // What is otherwise on the machine than in the simulator. Each is given to a point where it was seen there, not where it would explain something.
 const (
-	cpuAway   reason = "a"
-	late      reason = "b"
-	drifted   reason = "c"
-	batched   reason = "d"
-	repeated  reason = "e"
-	clientOut reason = "f"
-	counted   reason = "g"
-	unknown   reason = "?"
+	cpuAway   reason = "server's CPU away"
+	late      reason = "generator late"
+	drifted   reason = "capacity changed"
+	batched   reason = "packing"
+	repeated  reason = "sent again"
+	clientOut reason = "client's CPU away"
+	counted   reason = "other calls counted"
+	unknown   reason = "unknown"
 )
 
-// sentences say what the letters mean, in their order.
+// sentences say what they mean. The table has letters for them, in their order.
 var sentences = []struct {
 	reason
 	text string
@@ -94,3 +94,6 @@ func (c *comparison) reasons(slo time.Duration) (all []reason) {
 	}
 	return all
 }
+
+// letter stands for the sentence at a place.
+func letter(at int) string { return string(rune('a' + at)) }

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -22,11 +23,13 @@ func (e *experiment) show(r *prove.Run) error {
 		return err
 	}
 	e.explain(r)
-	e.doubt(r)
 	for i, p := range e.points {
 		if p.Spike {
 			e.timeline(r, i)
 		}
+	}
+	if err := e.doubt(); err != nil {
+		return err
 	}
 	for i, p := range e.points {
 		if p.Spike || p.Scheme != sw.SchemeStillwater || p.Load != boundLoad || p.Service.Shape != workload.Constant {
@@ -178,9 +181,9 @@ func (e *experiment) marks(at int) string {
 // seen are the reasons of a point in any round.
 func (e *experiment) seen(at int) string {
 	var b strings.Builder
-	for _, s := range sentences {
+	for letterAt, s := range sentences {
 		if slices.ContainsFunc(e.rounds, func(round []comparison) bool { return slices.Contains(round[at].Reasons, s.reason) }) {
-			b.WriteString(string(s.reason))
+			b.WriteString(letter(letterAt))
 		}
 	}
 	return b.String()
@@ -206,23 +209,26 @@ func (e *experiment) explain(r *prove.Run) {
 		}
 	}
 	r.Say("\nOf %d points and rounds, %d differ by more than 10 %% in goodput, of which %d do not from the prediction with the CPU away. At those that differ in goodput or p99:", total, goodput, explained)
-	for _, s := range sentences {
+	for at, s := range sentences {
 		if n := counts[s.reason]; n > 0 {
-			r.Say("  %s (%d times): %s.", s.reason, n, s.text)
+			r.Say("  %s. %s, %d times: %s.", letter(at), s.reason, n, s.text)
 		}
 	}
 }
 
+// errBusy says that there was nothing to be measured: who gets the CPU is no property of the server.
+var errBusy = errors.New("the machine is too busy: no prediction means anything, so none is judged: repeat it with the machine to yourself")
+
 // doubt says when the figures mean nothing.
-func (e *experiment) doubt(r *prove.Run) {
+func (e *experiment) doubt() error {
 	var busy []float64
 	for _, in := range e.inputs {
 		busy = append(busy, max(in.ServerAway.Share, in.ClientAway.Share))
 	}
 	if taken := prove.SpreadOf(busy); taken.Median >= busyAt {
-		r.Say("\nOther processes had one of the two CPUs for %s %% of the time: this is a measurement of who gets the CPU, and no prediction for this machine means anything. Repeat it with the machine to yourself.",
-			taken.Text(0.01, 0))
+		return fmt.Errorf("%w (other processes had one of the two CPUs for %s %% of the time)", errBusy, taken.Text(0.01, 0))
 	}
+	return nil
 }
 
 // busyAt is where a machine is too busy: as much as what is to be told apart.
