@@ -22,8 +22,8 @@ func e13() *Experiment {
 			"the same instant. At last 10 busy clients at 1.5x among 10,000 that hold what they were given when they registered. Packets, explicit credit messages and events of the simulation, timers included, are of both ends, for each request that arrived.",
 		figures: []string{figGoodput, figShare, figP99, figDrops, figPackets, figCredits, figEvents, figHost, figHeap},
 		charts: []chart{
-			{figure: figShare, title: "Goodput at 2x", x: "clients"},
-			{figure: figEvents, title: "Events a request", x: "clients"},
+			{figure: figShare, title: "Goodput at 2x", named: true},
+			{figure: figEvents, title: "Events a request", named: true},
 		},
 		jobs: e13Jobs, judge: e13Judge,
 	}

@@ -27,6 +27,7 @@ const (
 	wakeRest    = 1200 * time.Millisecond // longer than a lease
 	wakeMax     = 5                       // round trips
 	stormMin    = 0.9                     // of the capacity
+	gaveUpMax   = 0.3                     // of the clients
 	stormTime   = 500 * time.Millisecond
 )
 
@@ -78,5 +79,7 @@ func e22Judge(t *Table) []Check {
 		bound("ours: clients wake up that hold nothing,", only(ours, calm), figWoken, wakeClients/2, true),
 		bound("ours: a wake-up takes p99", only(ours, calm), figWakeRTT, wakeMax, false),
 		bound("ours: the storm is served, of the capacity,", only(ours, storms), figStorm, stormMin, true),
+		bound("the control arm collapses, whose clients give up after 10 us without a credit: answered of the storm",
+			only(t.of(baseline.BreakwaterArtifact), storms), figAnswered, gaveUpMax, false),
 	}
 }

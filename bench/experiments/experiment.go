@@ -28,6 +28,7 @@ type chart struct {
 	figure string
 	title  string
 	x      string // what the place is
+	named  bool   // places are at equal distances, by the names of the points
 	slo    bool   // with a line at slo_ns
 	logY   bool
 }

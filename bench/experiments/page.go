@@ -83,13 +83,20 @@ func (t *Table) draw(c chart) (all []report.LineChart) {
 				continue
 			}
 			places[r.X] = true
+			x := r.X
+			if c.named {
+				if !slices.Contains(line.XNames, r.At) {
+					line.XNames = append(line.XNames, r.At)
+				}
+				x = float64(slices.Index(line.XNames, r.At))
+			}
 			at, found := curves[r.Scheme]
 			if !found {
 				at = len(line.Series)
 				curves[r.Scheme] = at
 				line.Series = append(line.Series, report.Series{Name: r.Scheme, Color: at + 1})
 			}
-			line.Series[at].Points = append(line.Series[at].Points, report.Point{X: r.X, Y: r.Mean(c.figure)})
+			line.Series[at].Points = append(line.Series[at].Points, report.Point{X: x, Y: r.Mean(c.figure)})
 			if slo := r.Mean(figSLO); c.slo && len(line.HLines) == 0 {
 				line.HLines = []report.HLine{{Y: slo, Label: "SLO " + report.Duration.Text(slo)}}
 			}

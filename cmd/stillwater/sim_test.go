@@ -5,10 +5,13 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/stillwater-rpc/stillwater/bench/simulate"
 )
 
 // simPoints reads the objects of -o jsonl.
@@ -85,6 +88,13 @@ func TestSimDemand(t *testing.T) {
 	text, err := os.ReadFile(page)
 	if err != nil || !strings.Contains(string(text), "Goodput over time") {
 		t.Errorf("the page shows no curve: %v", err)
+	}
+	// 300k for 20 ms and the capacity, about 850k, for 10 ms are what can be had.
+	s := &simulation{Sweep: simulate.Sweep{Scenario: simulate.Scenario{
+		Demand: []simulate.Step{{PerS: 300e3}, {At: 10, PerS: 1.2e6}, {At: 20, PerS: 300e3}}, Measure: 30,
+	}}}
+	if got := s.attainable(850e3); math.Abs(got-1450e3/3) > 1 {
+		t.Errorf("%v can be had", got)
 	}
 	bad := filepath.Join(folder, "bad.txt")
 	if err := os.WriteFile(bad, []byte("5us\n12\n"), 0o644); err != nil {

@@ -27,6 +27,8 @@ type simPoint struct {
 	Outcomes           map[string]uint64       `json:"outcome_counts"`
 	Windows            []simulate.WindowResult `json:"windows,omitempty"`
 	Violations         []string                `json:"violations,omitempty"`
+
+	attainable float64 // goodput of a perfect control
 }
 
 // point is the result of the run of that number.
@@ -40,11 +42,27 @@ func (s *simulation) point(i int, r *simulate.Result) simPoint {
 	if len(s.Loads) > 0 {
 		p.Load = s.Loads[i/max(len(s.Schemes), 1)]
 	}
+	p.attainable = min(p.CapacityPerS, p.OfferedPerS)
+	if len(s.Loads) == 0 {
+		p.attainable = s.attainable(p.CapacityPerS)
+	}
 	return p
 }
 
+// attainable is what a perfect control would have of a demand over time.
+func (s *simulation) attainable(capacity float64) (mean float64) {
+	for i, step := range s.Demand {
+		end := s.Measure
+		if i+1 < len(s.Demand) {
+			end = s.Demand[i+1].At
+		}
+		mean += min(step.PerS, capacity) * float64(end-step.At) / float64(s.Measure)
+	}
+	return mean
+}
+
 // share is the goodput, of what a perfect control would have had.
-func (p simPoint) share() float64 { return p.GoodputPerS / max(min(p.CapacityPerS, p.OfferedPerS), 1) }
+func (p simPoint) share() float64 { return p.GoodputPerS / max(p.attainable, 1) }
 
 // goodShare is what a server at or beyond its capacity is to keep of it; below is bad news.
 const goodShare = 0.9
