@@ -1,7 +1,9 @@
 package experiments
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/bench/simulate"
@@ -45,7 +47,8 @@ var told = []struct{ name, signal string }{{"age", simulate.SignalAge}, {"CPU lo
 
 const (
 	toldMin   = 0.9  // of the capacity, with the right signal
-	misledMax = 0.85 // with a wrong one, somewhere
+	misledMax = 0.85 // with a wrong one, somewhere;
+	misledDrops = 0.1  // or so much of what was sent is refused: credits were given out for it
 )
 
 func e16Jobs(size Size) (all []job) {
@@ -68,14 +71,13 @@ func e16Judge(t *Table) []Check {
 		bound("told the age: p99 within the SLO,", t.of("age"), figTail, 1, false),
 	}
 	for _, w := range told[1:] {
-		worst := t.of(w.name)[0]
-		for _, r := range t.of(w.name) {
-			if r.Mean(figShare) < worst.Mean(figShare) {
-				worst = r
-			}
-		}
-		checks = append(checks, Check{worst.Mean(figShare) <= misledMax, fmt.Sprintf("told the %s it is misled: goodput %s of the capacity where the server is bound by: %s",
-			w.name, kindOf(figShare).text(worst.Mean(figShare)), worst.At)})
+		worst := slices.MinFunc(t.of(w.name), func(a, b *Row) int { return cmp.Compare(a.Mean(figShare), b.Mean(figShare)) })
+		refuses := slices.MaxFunc(t.of(w.name), func(a, b *Row) int { return cmp.Compare(a.Mean(figDrops), b.Mean(figDrops)) })
+		checks = append(checks, Check{
+			worst.Mean(figShare) <= misledMax || refuses.Mean(figDrops) >= misledDrops,
+			fmt.Sprintf("told the %s it is misled: goodput down to %s of the capacity where the server is bound by: %s; refused up to %s, by: %s", w.name,
+				kindOf(figShare).text(worst.Mean(figShare)), worst.At, kindOf(figDrops).text(refuses.Mean(figDrops)), refuses.At),
+		})
 	}
 	return append(checks, collapse(t.of(baseline.None), figShare, collapsedMax))
 }
