@@ -46,8 +46,8 @@ type machine struct {
 var told = []struct{ name, signal string }{{"age", simulate.SignalAge}, {"CPU load", simulate.SignalLoad}, {"length", simulate.SignalLength}}
 
 const (
-	toldMin   = 0.9  // of the capacity, with the right signal
-	misledMax = 0.85 // with a wrong one, somewhere;
+	toldMin     = 0.9  // of the capacity, with the right signal
+	misledMax   = 0.85 // with a wrong one, somewhere;
 	misledDrops = 0.1  // or so much of what was sent is refused: credits were given out for it
 )
 
