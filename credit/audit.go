@@ -20,7 +20,8 @@ func (l *Ledger) mustAudit() {
 
 // Audit recomputes every sum from the sessions and checks every invariant. It is O(sessions) and changes nothing.
 func (l *Ledger) Audit() error {
-	var issued, pending, active, registered uint64
+	var issued, pending, active, registered, weights uint64
+	var woken [weightClasses]uint64
 	for s := Session(1); s < l.used; s++ {
 		e := l.slot(s)
 		if !e.is(flagRegistered) {
@@ -35,8 +36,12 @@ func (l *Ledger) Audit() error {
 		issued += e.window()
 		pending += uint64(e.pending)
 		registered++
+		if e.is(flagWoken) {
+			woken[class(e.weight)]++
+		}
 		if !e.is(flagLapsed) {
 			active++
+			weights += uint64(e.weight)
 		}
 	}
 	for _, sum := range []struct {
@@ -47,12 +52,16 @@ func (l *Ledger) Audit() error {
 		{"pending", l.pending, pending},
 		{"active", l.active, active},
 		{"registered", l.registered, registered},
+		{"weights", l.weights, weights},
 	} {
 		if sum.have != sum.sum {
 			return fmt.Errorf("credit: %s is %d, the sessions sum up to %d", sum.name, sum.have, sum.sum)
 		}
 	}
-	return errors.Join(l.auditFree(), l.auditList(&l.wanting, flagWanting), l.auditList(&l.waiting, flagWaiting))
+	if woken != l.woken {
+		return fmt.Errorf("credit: woken up are %v, the sessions sum up to %v", l.woken, woken)
+	}
+	return errors.Join(l.auditFree(), l.auditQueue(&l.wanting, flagWanting), l.auditQueue(&l.waiting, flagWaiting))
 }
 
 // auditEntry checks one registered session.
@@ -74,10 +83,14 @@ func (l *Ledger) auditEntry(e *entry) error {
 		return errors.New("lapsed with unused credits")
 	case e.is(flagLapsed) && e.is(flagListed):
 		return errors.New("lapsed and on a drained list")
+	case e.is(flagListed) && e.is(flagWoken):
+		return errors.New("on a drained list, and woken up")
 	case e.is(flagListed) && e.unused() > 0:
 		return errors.New("on a drained list with unused credits")
 	case !e.is(flagListed) && (e.next != 0 || e.prev != 0):
 		return errors.New("links, but no list")
+	case e.weight == 0 || e.weight&(e.weight-1) != 0:
+		return errors.New("its weight is no power of two")
 	case e.is(flagWanting) && e.demand == 0, e.is(flagWaiting) && e.demand != 0:
 		return errors.New("on the wrong drained list")
 	}
@@ -99,24 +112,30 @@ func (l *Ledger) auditFree() error {
 	return nil
 }
 
-// auditList checks that a drained list holds the sessions with its flag, each once and linked both ways.
-func (l *Ledger) auditList(at *list, flag uint8) error {
+// auditQueue checks that the drained lists hold the sessions with their flag, each once, by its weight, and linked both ways.
+func (l *Ledger) auditQueue(q *queue, flag uint8) error {
 	var length, flagged uint64
-	prev := Session(0)
-	for s := at.head; s != 0; s = l.slot(s).next {
-		e := l.slot(s)
-		if length++; length > at.count || e.flags&flagListed != flag || e.prev != prev {
-			return fmt.Errorf("credit: drained list is wrong at session %d", s)
+	for c := range q.lists {
+		at, n, prev := &q.lists[c], uint64(0), Session(0)
+		for s := at.head; s != 0; s = l.slot(s).next {
+			e := l.slot(s)
+			if n++; n > at.count || e.flags&flagListed != flag || e.prev != prev || class(e.weight) != c {
+				return fmt.Errorf("credit: drained list is wrong at session %d", s)
+			}
+			prev = s
 		}
-		prev = s
+		if n != at.count || at.tail != prev {
+			return fmt.Errorf("credit: drained list has %d sessions, counts %d", n, at.count)
+		}
+		length += n
 	}
 	for s := Session(1); s < l.used; s++ {
 		if l.slot(s).is(flag) {
 			flagged++
 		}
 	}
-	if length != at.count || flagged != length || at.tail != prev {
-		return fmt.Errorf("credit: drained list has %d sessions, counts %d, flagged %d", length, at.count, flagged)
+	if length != q.count || flagged != length {
+		return fmt.Errorf("credit: drained lists have %d sessions, count %d, flagged %d", length, q.count, flagged)
 	}
 	return nil
 }

@@ -21,9 +21,12 @@ const (
 
 // BreakwaterConfig configures a Breakwater. The zero value is the published law with one worker.
 type BreakwaterConfig struct {
-	// Alpha is the additive increase per client and update, in credits; the increase is at least one credit.
+	// Alpha is the additive increase per client and update, in credits; the increase is at least Share.
 	// Zero means DefaultAlpha.
 	Alpha float64
+	// Share is this controller's part of the server, where several share it: each of n has 1/n, so that all together increase by at least
+	// one credit. Zero means 1.
+	Share float64
 	// Beta is the multiplicative decrease per update for a delay of twice the target. Zero means DefaultBeta.
 	Beta float64
 	// TargetDelay is d_t, 0.4 SLO in the paper. Zero means DefaultTargetDelay.
@@ -49,6 +52,8 @@ type BreakwaterConfig struct {
 	// NoFloor switches the artifact's floor off: a session whose window would fall to zero without a rejection
 	// then keeps nothing instead of the overcommitment.
 	NoFloor bool
+	// Unfair takes credits back from whoever is answered, as published, and not only from sessions that have more than their share.
+	Unfair bool
 }
 
 // Breakwater is the published law of the pool and of the windows.
@@ -69,6 +74,9 @@ type Breakwater struct {
 func NewBreakwater(config BreakwaterConfig) *Breakwater {
 	if config.Alpha == 0 {
 		config.Alpha = DefaultAlpha
+	}
+	if config.Share == 0 {
+		config.Share = 1
 	}
 	if config.Beta == 0 {
 		config.Beta = DefaultBeta
@@ -146,7 +154,7 @@ func (b *Breakwater) grow(load Load, slack float64) {
 		b.set(max(b.pool, b.config.CatchUp*float64(load.Issued)))
 	}
 	clients := float64(b.sessions)
-	step := max(b.config.Alpha*clients, 1)
+	step := max(b.config.Alpha*clients, b.config.Share)
 	if b.config.Headroom >= 0 {
 		surplus := b.pool - float64(load.Issued)
 		if !load.Active || surplus > step+b.config.Headroom*min(clients, b.slots) {
@@ -192,35 +200,10 @@ func (b *Breakwater) set(pool float64) {
 // them and the server; but with it only rejections can take a credit back. So it is off while the delay is at or above the
 // target: then answers take credits back as well, before the door has to.
 func (b *Breakwater) Window(h Holding) uint64 {
-	return NextWindow(h, b.whole, b.sessions, b.floor)
-}
-
-// NextWindow is the law of W' as in the package comment, for schemes that share it: of a session at its answer, of a pool, of n_c, and with the
-// artifact's floor or without.
-func NextWindow(h Holding, pool, sessions uint64, floor bool) uint64 {
-	overcommit := overcommitment(h.Issued, pool, sessions)
-	wanted := h.Pending + h.Demand + overcommit
-	var window uint64
-	switch {
-	case h.Issued < pool:
-		window = min(wanted, h.Window+pool-h.Issued)
-	case h.Issued == pool:
-		window = min(wanted, h.Window)
-	case h.Window > 0: // more is issued than the pool has
-		window = min(wanted, h.Window-1)
+	if b.config.Unfair || h.Weights == 0 { // or nobody says what is fair
+		return NextWindow(h, b.whole, b.sessions, b.floor)
 	}
-	if window == 0 && !h.Rejected && floor {
-		return overcommit
-	}
-	return window
-}
-
-// overcommitment is C_oc. The common case, a surplus of less than two credits per client, needs no division.
-func overcommitment(issued, pool, sessions uint64) uint64 {
-	if sessions == 0 || pool < issued || pool-issued < 2*sessions {
-		return 1
-	}
-	return (pool - issued) / sessions
+	return fairWindow(h, b.whole, b.sessions, b.floor)
 }
 
 // Pool is C, rounded down.

@@ -46,6 +46,23 @@ func TestPoolLaw(t *testing.T) {
 	}
 }
 
+// TestShare has four controllers of one server increase as one would: by a credit together while there are few clients, by alpha n_c when there are many.
+func TestShare(t *testing.T) {
+	for _, sessions := range []uint64{40, 40_000} {
+		whole, load := pooled(BreakwaterConfig{}, sessions, 100)
+		whole.Update(1, Signal{}, load)
+		parts := 0.0
+		for range 4 {
+			part, load := pooled(BreakwaterConfig{Share: 1.0 / 4}, sessions/4, 25)
+			part.Update(1, Signal{}, load)
+			parts += part.pool
+		}
+		if math.Abs(parts-whole.pool) > 1e-9 || whole.pool == 100 {
+			t.Errorf("%d sessions: four parts come to %v, the whole to %v", sessions, parts, whole.pool)
+		}
+	}
+}
+
 func TestDefaults(t *testing.T) {
 	b := NewBreakwater(BreakwaterConfig{})
 	if b.Target() != 80*us || b.DropThreshold() != 160*us || b.Pool() != 1 {
@@ -281,5 +298,27 @@ func TestPeak(t *testing.T) {
 	}
 	if b.Resize(0); b.peak != 4 || b.pool != 4 {
 		t.Errorf("nobody: pool %v, peak %v", b.pool, b.peak)
+	}
+}
+
+// Who has no more than its share keeps it, and who has more gets no more while others wait.
+func TestShares(t *testing.T) {
+	const pool = 12
+	for _, c := range []struct {
+		name string
+		h    Holding
+		want uint64
+	}{
+		{"too much is issued, more than its share: one less", Holding{Issued: 20, Window: 5, Pending: 2, Demand: 9, Weight: 1, Weights: 3}, 4},
+		{"its share exactly", Holding{Issued: 20, Window: 4, Pending: 2, Demand: 9, Weight: 1, Weights: 3}, 4},
+		{"with twice the weight it is twice as much", Holding{Issued: 20, Window: 8, Pending: 2, Demand: 9, Weight: 2, Weights: 3}, 8},
+		{"but no more than it wants", Holding{Issued: 20, Window: 4, Pending: 2, Weight: 1, Weights: 3}, 3},
+		{"something is left, others wait, more than its share", Holding{Issued: 10, Window: 5, Pending: 4, Demand: 9, Weight: 1, Weights: 3, Scarce: true}, 5},
+		{"others wait, and it has less: its share", Holding{Issued: 10, Window: 3, Pending: 2, Demand: 9, Weight: 1, Weights: 3, Scarce: true}, 4},
+		{"nobody waits: one more", Holding{Issued: 10, Window: 5, Pending: 4, Demand: 9, Weight: 1, Weights: 3}, 6},
+	} {
+		if got := fairWindow(c.h, pool, 3, false); got != c.want {
+			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+		}
 	}
 }

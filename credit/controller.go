@@ -43,6 +43,10 @@ type Holding struct {
 	Pending  uint64 // p', without it
 	Demand   uint64 // d, clamped to the session's slots
 	Rejected bool   // the answer is a rejection
+	// Weight is the session's own, and Weights the sum over those that count: Pool Weight / Weights is its fair share.
+	Weight, Weights uint64
+	Scarce          bool // others wait for credits, with known demand
+	Weighted        bool // not all weights are the same
 }
 
 // Controller is an overload-control scheme at the server: it sizes the pool, says how much of it a session may hold,

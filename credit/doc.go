@@ -30,12 +30,13 @@
 // Every answer counts alike: success, failure, rejection, expiry, a cancelled request. A request that is lost leaves
 // the sums when the client's next `next` passes its number, and enters them again should it arrive after all.
 //
-// Four things differ from what was published, each can be set back, and each was decided by experiment, in the simulator and on the wire
+// Five things differ from what was published, each can be set back, and each was decided by experiment, in the simulator and on the wire
 // (see [BreakwaterConfig]):
 //
 //	Headroom    the pool does not grow while a larger one could change nothing
 //	CatchUp     below the target, growth resumes from what is issued: a pool in debt kept the server idle
 //	Recovery    a pool that was cut goes back fast to where it was, while clients wait and the queue is short
+//	Unfair      a session that has no more than its share keeps it, however much others hold; see fairWindow
 //	FloorDelay  the floor holds only below the target: above it, answers take credits back before the door has to
 //
 // The [Controller] owns the pool and the law of W'; the Ledger owns the sessions and is the same for every scheme.

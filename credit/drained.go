@@ -2,26 +2,23 @@ package credit
 
 import "github.com/stillwater-rpc/stillwater/hw/clock"
 
-// list is a first-in first-out list of sessions, linked through their entries.
-type list struct {
-	head, tail Session
-	count      uint64
-}
-
-// PopDrained takes the session that has waited longest off the drained lists, those with known demand first, and grants
+// PopDrained takes the session whose turn it is off the drained lists, those with known demand first, and grants
 // it one credit, to be sent in an explicit credit update. It returns ok = false when nobody waits, nothing is left
 // in the pool, or enough were woken up since the last update of the pool. Call it until then.
 func (l *Ledger) PopDrained(now clock.Time) (s Session, limit uint64, seq uint32, ok bool) {
 	l.check()
-	s = l.wanting.head
-	if s == 0 {
-		s = l.waiting.head
+	from := &l.wanting
+	if from.count == 0 {
+		from = &l.waiting
 	}
-	if s == 0 || l.wakes == 0 || l.issued >= l.control.Pool() {
+	if from.count == 0 || l.wakes == 0 || l.issued >= l.control.Pool() {
 		return 0, 0, 0, false
 	}
+	s = from.next(&l.woken).head
 	e := l.slot(s)
 	l.unlist(e)
+	e.flags |= flagWoken
+	l.woken[class(e.weight)]++
 	l.wakes--
 	l.counters.Woken++
 	l.issued++
@@ -52,13 +49,13 @@ func (l *Ledger) Probe(
 	}
 	if e.unused() > 0 {
 		l.check()
-		return e.limit, e.seq, true
+		return e.told(), e.seq, true
 	}
 	if e.demand > 0 && uint64(e.pending) < l.slots {
 		l.list(s, e)
 	}
 	l.check()
-	return e.limit, e.seq, false
+	return e.told(), e.seq, false
 }
 
 // list puts a session on the list that its demand says, unless it is on one, or will ask.
@@ -66,12 +63,15 @@ func (l *Ledger) list(s Session, e *entry) {
 	if e.is(flagListed) {
 		return
 	}
-	to, flag := &l.waiting, uint8(flagWaiting)
+	l.asleep(e)
+	kind, flag := &l.waiting, uint8(flagWaiting)
 	if e.demand > 0 {
-		to, flag = &l.wanting, flagWanting
+		kind, flag = &l.wanting, flagWanting
 	} else if l.config.Asking {
 		return
 	}
+	to := &kind.lists[class(e.weight)]
+	kind.count++
 	e.flags |= flag
 	e.prev, e.next = to.tail, 0
 	if to.tail != 0 {
@@ -83,15 +83,25 @@ func (l *Ledger) list(s Session, e *entry) {
 	to.count++
 }
 
+// asleep notes that a session which was woken up is drained again, or gone.
+func (l *Ledger) asleep(e *entry) {
+	if e.is(flagWoken) {
+		e.flags &^= flagWoken
+		l.woken[class(e.weight)]--
+	}
+}
+
 // unlist takes a session off whichever list it is on.
 func (l *Ledger) unlist(e *entry) {
 	if !e.is(flagListed) {
 		return
 	}
-	from := &l.waiting
+	kind := &l.waiting
 	if e.is(flagWanting) {
-		from = &l.wanting
+		kind = &l.wanting
 	}
+	from := &kind.lists[class(e.weight)]
+	kind.count--
 	if e.prev != 0 {
 		l.slot(e.prev).next = e.next
 	} else {
@@ -137,6 +147,7 @@ func (l *Ledger) Sweep(now clock.Time, most int) int {
 // out may still be under way, so the old limit is honoured for one packet life.
 func (l *Ledger) lapse(now clock.Time, e *entry) {
 	l.unlist(e)
+	l.asleep(e)
 	l.issued -= e.unused()
 	e.setLimit(e.sent)
 	if e.oldOver > 0 && !e.is(flagBarred) { // what is barred since an earlier lapse stays so
@@ -146,12 +157,13 @@ func (l *Ledger) lapse(now clock.Time, e *entry) {
 	e.flags |= flagLapsed
 	l.counters.Lapses++
 	l.count(-1)
+	l.weights -= uint64(e.weight)
 }
 
-// Limit returns the limit of a session and its sequence number.
+// Limit returns the limit of a session, as its client is to be told it, and its sequence number.
 func (l *Ledger) Limit(s Session) (limit uint64, seq uint32) {
 	if e := l.at(s); e != nil {
-		return e.limit, e.seq
+		return e.told(), e.seq
 	}
 	return 0, 0
 }
@@ -168,6 +180,14 @@ func (l *Ledger) Demand(s Session) (demand uint16, at clock.Time) {
 func (l *Ledger) Unused(s Session) uint64 {
 	if e := l.at(s); e != nil {
 		return e.unused()
+	}
+	return 0
+}
+
+// Sent returns the highest next of a session that is known: the number that its next request will have.
+func (l *Ledger) Sent(s Session) uint64 {
+	if e := l.at(s); e != nil {
+		return e.sent
 	}
 	return 0
 }

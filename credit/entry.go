@@ -33,7 +33,8 @@ type entry struct {
 	curOver uint16
 	bar     uint16 // this many numbers just below limit were passed over after a lapse; see Ledger.pass
 
-	flags uint8
+	flags  uint8
+	weight uint8 // its share of what is scarce, beside those of the others; at least 1
 }
 
 const (
@@ -43,6 +44,7 @@ const (
 	flagBarred     // that life is over: oldOver still bounds `next`, but gives no right to send
 	flagWanting    // on the drained list of those with known demand
 	flagWaiting    // on the drained list of those without
+	flagWoken      // was woken up, and has not been drained since
 	flagListed     = flagWanting | flagWaiting
 )
 
@@ -52,6 +54,10 @@ const graceShift = 16
 func (e *entry) is(flags uint8) bool { return e.flags&flags != 0 }
 
 func (e *entry) unused() uint64 { return e.limit - e.sent }
+
+// told is the limit as the client is told it: below the numbers that are barred, or it would send those requests again at once, and again be refused. It
+// changes with seq alone.
+func (e *entry) told() uint64 { return e.limit - uint64(e.bar) }
 
 func (e *entry) window() uint64 { return e.unused() + uint64(e.pending) }
 

@@ -101,11 +101,13 @@ type Ledger struct {
 	pending    uint64 // sum of p
 	active     uint64 // n_c
 	registered uint64
+	weights    uint64 // sum of the weights of those in n_c
 
-	wanting, waiting list // drained sessions: with known demand, and without
-	wakes            int  // drained sessions that may still be woken up before the next update
-	busy             bool // something happened since the last update
-	load             Load // the counts since then
+	wanting, waiting queue                 // drained sessions: with known demand, and without
+	woken            [weightClasses]uint64 // those that were woken up and not drained since, by weight
+	wakes            int                   // drained sessions that may still be woken up before the next update
+	busy             bool                  // something happened since the last update
+	load             Load                  // the counts since then
 	cursor           Session
 	counters         Counters
 }
@@ -159,12 +161,33 @@ func (l *Ledger) Register(now clock.Time) (Session, error) {
 		}
 		l.used++
 	}
-	*l.slot(s) = entry{limit: 1, seen: now, demandAt: now, flags: flagRegistered}
+	*l.slot(s) = entry{limit: 1, seen: now, demandAt: now, flags: flagRegistered, weight: 1}
 	l.issued++
 	l.registered++
 	l.count(1)
+	l.weights++
 	l.check()
 	return s, nil
+}
+
+// SetWeight says what share of the credits a session gets where they are scarce: weight times that of a session with weight 1, which all have when
+// they register. It is rounded down to a power of two; zero counts as 1.
+func (l *Ledger) SetWeight(s Session, weight uint8) {
+	l.check()
+	if e := l.at(s); e != nil {
+		weight = 1 << class(max(weight, 1))
+		if !e.is(flagLapsed) {
+			l.weights += uint64(weight) - uint64(e.weight) // modulo 2^64, if it is less
+		}
+		listed := e.is(flagListed)
+		l.unlist(e)
+		l.asleep(e)
+		e.weight = weight
+		if listed {
+			l.list(s, e)
+		}
+	}
+	l.check()
 }
 
 // Deregister closes a session: its unused credits go back to the pool, and its pending requests leave the sums. They
@@ -176,11 +199,13 @@ func (l *Ledger) Deregister(_ clock.Time, s Session) {
 		return
 	}
 	l.unlist(e)
+	l.asleep(e)
 	l.issued -= e.window()
 	l.pending -= uint64(e.pending)
 	l.registered--
 	if !e.is(flagLapsed) {
 		l.count(-1)
+		l.weights -= uint64(e.weight)
 	}
 	*e = entry{next: l.free}
 	l.free = s
@@ -216,7 +241,7 @@ func (l *Ledger) Heard(now clock.Time, s Session, next uint64, applied uint32, d
 //
 // After a lapse of more than one packet life the numbers beyond the limit are passed too, or the client, whose numbers
 // never go back, could not use its next credit. But they give no right to run: they are barred until the next
-// change of the limit, by which time the client has been told to send those requests anew.
+// change of the limit. The client is told a limit below them, so that it asks for a credit before it sends those requests anew.
 func (l *Ledger) pass(e *entry, next uint64) {
 	switch {
 	case next <= e.sent:
@@ -253,6 +278,7 @@ func (l *Ledger) alive(now clock.Time, e *entry) {
 	if e.is(flagLapsed) {
 		e.flags &^= flagLapsed
 		l.count(1)
+		l.weights += uint64(e.weight)
 	}
 }
 
@@ -266,7 +292,7 @@ func (l *Ledger) Arrive(now clock.Time, s Session, number uint64) bool {
 		return false
 	}
 	e.ungrace(now, l.config.PacketLife)
-	allowed := e.limit - uint64(e.bar)
+	allowed := e.told()
 	if !e.is(flagBarred) {
 		allowed += uint64(e.oldOver)
 	}
@@ -300,7 +326,7 @@ func (l *Ledger) Answer(now clock.Time, s Session, kind Kind) (limit uint64, seq
 	}
 	if e.pending == 0 {
 		l.counters.Misused++
-		return e.limit, e.seq
+		return e.told(), e.seq
 	}
 	window, pending := e.window(), uint64(e.pending)-1
 	granted := pending
@@ -311,6 +337,10 @@ func (l *Ledger) Answer(now clock.Time, s Session, kind Kind) (limit uint64, seq
 			Pending:  pending,
 			Demand:   uint64(e.demand),
 			Rejected: kind == Rejection,
+			Weight:   uint64(e.weight),
+			Weights:  l.weights,
+			Scarce:   l.wanting.count > 0,
+			Weighted: l.weights != l.active,
 		})
 		granted = max(min(granted, l.slots), pending)
 		e.seen = now
@@ -327,7 +357,7 @@ func (l *Ledger) Answer(now clock.Time, s Session, kind Kind) (limit uint64, seq
 	e.setLimit(e.sent + granted - pending)
 	l.settle(s, e)
 	l.check()
-	return e.limit, e.seq
+	return e.told(), e.seq
 }
 
 // settle lists a session that was left with nothing, and takes one off the list that was given something.

@@ -3,6 +3,7 @@ package credit
 import (
 	"errors"
 	"math"
+	"slices"
 	"testing"
 	"time"
 	"unsafe"
@@ -252,3 +253,36 @@ func (f *fixture) lose(s Session) {
 
 // sent is the number of the session's next request.
 func (f *fixture) sent(s Session) uint64 { return f.slot(s).sent }
+
+// Sessions that wait all the time have their turns by their weights, in any order of registering and to the turn.
+func TestTurnsGoByWeight(t *testing.T) {
+	l := NewLedger(Config{Checked: true, DrainedPerUpdate: 1000}, NewBreakwater(BreakwaterConfig{Workers: 100, NoFloor: true}))
+	weights := []uint8{4, 1, 2, 1, 0, 255}
+	due := []int{4, 1, 2, 1, 1, 128}
+	drain := func(s Session) { // it spends what it has, and what comes of it is lost
+		limit, _ := l.Limit(s)
+		l.Heard(1, s, limit, 0, 1, true)
+		l.list(s, l.at(s))
+	}
+	for i, weight := range weights {
+		s, err := l.Register(1)
+		if err != nil || s != Session(i+1) {
+			t.Fatal(s, err)
+		}
+		l.SetWeight(s, weight)
+		drain(s)
+	}
+	l.Update(1, Signal{})
+	got := make([]int, len(weights))
+	for range 137 {
+		s, _, _, ok := l.PopDrained(1)
+		if !ok {
+			t.Fatal("nobody waits")
+		}
+		got[s-1]++
+		drain(s)
+	}
+	if !slices.Equal(got, due) {
+		t.Errorf("turns %v, want %v", got, due)
+	}
+}

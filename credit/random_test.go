@@ -27,6 +27,7 @@ func newDuel(choose func(n int) int) *duel {
 	lease, life := time.Duration(1+choose(100))*us, time.Duration(choose(20))*(1<<graceShift)
 	noFloor := choose(2) == 0
 	perWake := 1 + choose(3)
+	recovery := []float64{DefaultRecovery, 1}[choose(2)]
 	now := clock.Time(1 + choose(1<<30))
 	return &duel{
 		choose: choose,
@@ -34,10 +35,11 @@ func newDuel(choose func(n int) int) *duel {
 		ledger: NewLedger(
 			Config{MaxSessions: 12, Slots: slots, Lease: lease, PacketLife: max(life, 1), DrainedPerUpdate: perWake,
 				Checked: true},
-			NewBreakwater(BreakwaterConfig{Alpha: 0.4, Beta: 0.3, Workers: workers, Slots: slots, NoFloor: noFloor})),
+			NewBreakwater(BreakwaterConfig{Alpha: 0.4, Beta: 0.3, Workers: workers, Slots: slots, NoFloor: noFloor, Recovery: recovery})),
 		twin: &twin{
+			turns:    map[bool]map[int]int{},
 			sessions: map[Session]*twinSession{}, slots: slots, lease: lease, life: max(life, 1), perWake: perWake,
-			workers: float64(workers), pool: float64(workers), alpha: 0.4, beta: 0.3, floor: !noFloor,
+			workers: float64(workers), pool: float64(workers), peak: float64(workers), recovery: recovery, alpha: 0.4, beta: 0.3, floor: !noFloor,
 			target: DefaultTargetDelay, wakes: perWake, cursor: 1, used: 1,
 		},
 	}
@@ -104,6 +106,11 @@ func (d *duel) register() error {
 	if err == nil {
 		d.twin.register(d.now, s)
 		d.live = append(d.live, s)
+		if weight := d.choose(6); weight > 0 { // some keep what they have
+			d.log("weight %d %d", s, weight)
+			d.ledger.SetWeight(s, uint8(weight))
+			d.twin.sessions[s].weight = map[int]int{1: 1, 2: 2, 3: 2, 4: 4, 5: 4}[weight]
+		}
 	}
 	return d.twin.compare(d.ledger)
 }
@@ -136,8 +143,8 @@ func (d *duel) packet(s Session, probe bool) error {
 		d.log("probe %d next %d seq %d demand %d %v", s, next, seq, demand, newer)
 		limit, number, answered := d.ledger.Probe(d.now, s, next, seq, uint16(demand), newer)
 		want := d.twin.probe(d.now, s, next, seq, demand, newer)
-		if answered != want || limit != x.limit || number != x.seq {
-			return fmt.Errorf("probe: %d %d %v, want %d %d %v", limit, number, answered, x.limit, x.seq, want)
+		if answered != want || limit != x.told() || number != x.seq {
+			return fmt.Errorf("probe: %d %d %v, want %d %d %v", limit, number, answered, x.told(), x.seq, want)
 		}
 		return d.twin.compare(d.ledger)
 	}
@@ -162,8 +169,8 @@ func (d *duel) answer(s Session) error {
 	d.log("answer %d %d", s, kind)
 	limit, seq := d.ledger.Answer(d.now, s, kind)
 	d.twin.answer(d.now, s, kind == Rejection)
-	if x := d.twin.sessions[s]; limit != x.limit || seq != x.seq {
-		return fmt.Errorf("answer: %d %d, want %d %d", limit, seq, x.limit, x.seq)
+	if x := d.twin.sessions[s]; limit != x.told() || seq != x.seq {
+		return fmt.Errorf("answer: %d %d, want %d %d", limit, seq, x.told(), x.seq)
 	}
 	return d.twin.compare(d.ledger)
 }

@@ -244,7 +244,8 @@ func (s *stage) say(args []string) string {
 func (s *stage) arrive(a *actor, number uint64) string {
 	verdict := "let in"
 	if !s.ledger.Arrive(s.now, a.session, number) {
-		verdict = "refused"
+		limit, seq := s.ledger.Limit(a.session)
+		verdict = fmt.Sprintf("refused, told limit %d seq %d", limit, seq)
 	}
 	return fmt.Sprintf("request %d of %s %s\n%s", number, a.name, verdict, s.line(a))
 }

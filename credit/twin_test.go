@@ -2,6 +2,7 @@ package credit
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -18,7 +19,9 @@ type twin struct {
 	life     time.Duration
 	perWake  int
 
+	turns             map[bool]map[int]int // of the drained: what the sessions of each weight are owed
 	workers, pool     float64
+	peak, recovery    float64
 	alpha, beta       float64
 	floor, overTarget bool
 	target            time.Duration
@@ -41,6 +44,8 @@ type twinSession struct {
 	seq         uint32
 	pending     int
 	demand      int
+	weight      int
+	woken       bool
 	seen        clock.Time
 	lapsed      bool
 
@@ -54,6 +59,14 @@ type twinSession struct {
 }
 
 func (x *twinSession) window() int { return int(x.limit-x.sent) + x.pending }
+
+// told is the limit that the client is told.
+func (x *twinSession) told() uint64 {
+	if x.bars {
+		return x.barFrom
+	}
+	return x.limit
+}
 
 func (x *twinSession) highest() uint64 {
 	highest := x.limit
@@ -120,8 +133,23 @@ func (w *twin) active() (n int) {
 	return n
 }
 
-// bound keeps the pool within [workers, slots n_c]; called after every change of n_c.
-func (w *twin) bound() { w.pool = math.Max(w.workers, math.Min(w.pool, float64(w.slots*w.active()))) }
+// bound keeps the pool and its peak within [workers, slots n_c]; called after every change of n_c.
+func (w *twin) bound() {
+	for _, x := range []*float64{&w.pool, &w.peak} {
+		*x = math.Max(w.workers, math.Min(*x, float64(w.slots*w.active())))
+	}
+}
+
+// share is the session's part of the pool.
+func (w *twin) share(x *twinSession) float64 {
+	sum := 0
+	for _, other := range w.sessions {
+		if !other.lapsed {
+			sum += other.weight
+		}
+	}
+	return float64(w.c()) * float64(x.weight) / float64(sum)
+}
 
 func (w *twin) c() int { return int(math.Floor(w.pool)) }
 
@@ -135,15 +163,17 @@ func (w *twin) listed(s Session) bool { return slices.Contains(append(w.wanting,
 func (w *twin) join(s Session) {
 	switch {
 	case slices.Contains(w.wanting, s) || slices.Contains(w.waiting, s):
+		return
 	case w.sessions[s].demand > 0:
 		w.wanting = append(w.wanting, s)
 	default:
 		w.waiting = append(w.waiting, s)
 	}
+	w.sessions[s].woken = false
 }
 
 func (w *twin) register(now clock.Time, s Session) {
-	w.sessions[s] = &twinSession{limit: 1, seen: now}
+	w.sessions[s] = &twinSession{limit: 1, seen: now, weight: 1}
 	w.used = max(w.used, s+1)
 	w.bound()
 }
@@ -229,15 +259,24 @@ func (w *twin) answer(now clock.Time, s Session, rejected bool) {
 	after := rest
 	if !x.lapsed {
 		overcommit := max(int(math.Floor(float64(w.c()-issued)/float64(w.active()))), 1)
+		above := float64(before) > w.share(x)+1e-9
+		weights := map[int]bool{}
+		for _, other := range w.sessions {
+			weights[other.weight] = weights[other.weight] || !other.lapsed
+		}
+		unequal := weights[2] || weights[4]
+		turns := unequal && w.share(x) < 1-1e-9
 		switch {
-		case issued < w.c():
-			after = min(rest+x.demand+overcommit, before+w.c()-issued)
-		case issued > w.c():
+		case turns && w.c() < issued+min(w.active(), 64)/2:
+			after = min(rest+x.demand+overcommit, before-1)
+		case issued < w.c() && (!above || len(w.wanting) == 0):
+			after = min(rest+x.demand+overcommit, before+w.c()-issued, max(int(w.share(x)+1e-9), before+1))
+		case issued > w.c() && above:
 			after = min(rest+x.demand+overcommit, before-1)
 		default:
 			after = min(rest+x.demand+overcommit, before)
 		}
-		if after == 0 && !rejected && w.floor && !w.overTarget {
+		if after == 0 && !rejected && w.floor && !w.overTarget && !turns {
 			after = overcommit
 		}
 		after = max(min(after, w.slots), rest)
@@ -284,15 +323,57 @@ func (w *twin) update(now clock.Time, delay, rtt time.Duration) bool {
 			w.bound()
 		}
 		if active && w.pool-float64(w.issued()) <= step+math.Min(n, float64(w.slots)) {
+			if len(w.wanting)+len(w.waiting) > 0 {
+				step = math.Max(step, w.recovery*float64(w.target-delay)/float64(w.target)*(w.peak-w.pool))
+			}
 			w.pool += step
+			w.bound()
+			w.peak = math.Max(w.peak, w.pool)
 		}
 	} else {
 		excess := float64(delay-w.target) / float64(w.target)
 		w.pool *= math.Max(1-w.beta*excess, 0.5)
+		w.peak *= math.Max(1-w.beta*excess/4, 0.5)
 	}
 	w.bound()
 	w.wakes, w.busy = w.perWake, false
 	return true
+}
+
+// turn picks the weight that is owed most, after each has got what it is due, and of that weight the first session.
+func (w *twin) turn(sessions []Session, wanting bool) (s Session) {
+	due, total := map[int]int{}, 0
+	for _, s := range sessions {
+		due[w.sessions[s].weight] = 0
+	}
+	for s, x := range w.sessions {
+		if _, waits := due[x.weight]; waits && (x.woken || slices.Contains(sessions, s)) {
+			due[x.weight] += x.weight
+			total += x.weight
+		}
+	}
+	owed := map[int]int{}
+	best := 0
+	for _, weight := range slices.Sorted(maps.Keys(due)) {
+		if len(due) > 1 {
+			owed[weight] = w.turns[wanting][weight] + due[weight]
+		}
+		if best == 0 || owed[weight] > owed[best] {
+			best = weight
+		}
+	}
+	if len(due) > 1 {
+		owed[best] -= total
+	}
+	if len(due) > 0 {
+		w.turns[wanting] = owed
+	}
+	for _, s := range sessions {
+		if w.sessions[s].weight == best {
+			return s
+		}
+	}
+	return 0
 }
 
 func (w *twin) pop(now clock.Time) (Session, bool) {
@@ -300,12 +381,15 @@ func (w *twin) pop(now clock.Time) (Session, bool) {
 	if len(all) == 0 || w.wakes == 0 || w.issued() >= w.c() {
 		return 0, false
 	}
-	s := all[0]
+	s := w.turn(w.waiting, false)
+	if len(w.wanting) > 0 {
+		s = w.turn(w.wanting, true)
+	}
 	w.leave(s)
 	w.wakes--
 	x := w.sessions[s]
 	x.set(x.sent + 1)
-	x.seen = now
+	x.seen, x.woken = now, true
 	return s, true
 }
 
@@ -327,7 +411,7 @@ func (w *twin) sweep(now clock.Time, most int) (lapsed int) {
 		lapsed++
 		w.leave(s)
 		x.set(x.sent)
-		x.lapsed = true
+		x.lapsed, x.woken = true, false
 		if len(x.past) > 0 && !x.barred {
 			x.grace, x.lapsedAt = true, now
 		}

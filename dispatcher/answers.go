@@ -1,6 +1,8 @@
 package dispatcher
 
 import (
+	"errors"
+
 	"github.com/stillwater-rpc/stillwater/credit/client"
 	"github.com/stillwater-rpc/stillwater/hw/clock"
 	"github.com/stillwater-rpc/stillwater/wire"
@@ -9,6 +11,9 @@ import (
 
 // fromServer handles one message of a dialed connection.
 func (d *Dispatcher) fromServer(c *session.Conn, in inbound, m wire.Message) error {
+	if !c.Established() && m.Type != wire.TypeAccept && m.Type != wire.TypeRetry {
+		return errOtherBoot // or of this one, and it will say it again, behind an acceptance
+	}
 	switch m.Type {
 	case wire.TypeReply:
 		r, err := wire.ParseReply(m.Raw)
@@ -59,6 +64,10 @@ func (d *Dispatcher) fromServer(c *session.Conn, in inbound, m wire.Message) err
 	return nil
 }
 
+// errOtherBoot says that a packet does not accept our connection, or under another name than the one that we know. It may have been said by a server that has
+// died since, and so may what stands behind it.
+var errOtherBoot = errors.New("perhaps of another boot of the server")
+
 // onOpened handles the answers to an open: accepted, or asked to prove the address first.
 func (d *Dispatcher) onOpened(c *session.Conn, m wire.Message) error {
 	at := d.caller.conns[c.Peer]
@@ -66,6 +75,9 @@ func (d *Dispatcher) onOpened(c *session.Conn, m wire.Message) error {
 		a, err := wire.ParseAccept(m.Raw)
 		if err != nil {
 			return err
+		}
+		if c.Established() && a.Connection != c.Remote {
+			return errOtherBoot
 		}
 		if !c.Established() && a.Connection != 0 {
 			c.Remote, c.Token, c.HasToken = a.Connection, a.Token, true
@@ -81,14 +93,14 @@ func (d *Dispatcher) onOpened(c *session.Conn, m wire.Message) error {
 		return nil
 	}
 	d.abandon(c) // begun without this token: what is in it is sent again, too
+	if c.HasToken {
+		// The old one was good for another boot, of which answers may be under way: they would give our sessions handles and outcomes of
+		// that boot. A connection of another name does not hear them.
+		at.Reset(d.conns.NextID(c))
+	}
 	c.Token, c.HasToken = r.Token, true
 	var lost *Call
 	d.eachSession(c, func(s *Session) {
-		if s.gate.Heard() {
-			// A server that has answered it asks for no token: this is another one, and knows neither its numbers nor its limit.
-			lost = d.loseCalls(lost, s)
-			return
-		}
 		s.out.Each(func(call *Call) {
 			if call.state == callSent && call.mayHaveRun(at.doubtful) {
 				s.out.End(call.slot)
@@ -123,9 +135,13 @@ func (d *Dispatcher) onRegistered(c *session.Conn, r wire.Registered) {
 	if s == nil {
 		return
 	}
+	known := s.remote == r.ServerSession
 	s.remote = r.ServerSession
 	if s.closed { // before it was registered
-		d.sayFarewell(s)
+		if !known { // or each copy of the answer would double the wait
+			s.farewell = 0
+			d.sayFarewell(s)
+		}
 		return
 	}
 	if s.owesCancel {
@@ -356,16 +372,18 @@ func (d *Dispatcher) CloseSession(now clock.Time, s *Session) {
 	d.sayFarewell(s)
 }
 
-// sayFarewell tells the server that a session has ended, until it confirms that or seems to be dead. A registration that was not answered
-// is repeated first: only the answer says under which handle the server knows the session, if it does.
+// sayFarewell tells the server that a session has ended, until it confirms that or seems to be dead: each time after twice the wait, so that it costs
+// few packets to outlast what any call does. A server that is not told keeps the session for as long as the connection lives. A registration that was not
+// answered is repeated first: only the answer says under which handle the server knows the session, if it does.
 func (d *Dispatcher) sayFarewell(s *Session) {
-	if s.farewells == farewellTries {
+	if s.farewell *= 2; s.farewell == 0 {
+		s.farewell = s.conn.rto(d.cfg.RTOInitial)
+	}
+	if s.farewell > d.cfg.GiveUp {
 		d.bury(s)
 		return
 	}
-	wait := min(s.conn.rto(d.cfg.RTOInitial)<<s.farewells, rtoMax)
-	s.farewells++
-	d.caller.probes.Arm(&s.probe, d.now.Add(wait))
+	d.caller.probes.Arm(&s.probe, d.now.Add(s.farewell))
 	if s.remote == 0 {
 		d.registerAgain(s)
 		return

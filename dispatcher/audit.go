@@ -68,7 +68,7 @@ func (d *Dispatcher) auditRequests() error {
 	orphans := d.Pending() - pending
 	if orphans < 0 || s.queue.live > pending || s.pool.lent != kept+orphans {
 		return fmt.Errorf("dispatcher: %d request objects in use, %d on slots, %d of them pending, %d queued, %d in service",
-			s.pool.lent, kept, pending, s.queue.live, s.inService)
+			s.pool.lent, kept, pending, s.queue.live, s.inService.now)
 	}
 	if p := s.ledger.Totals().Pending; p < uint64(pending) || p > uint64(d.Pending()) {
 		return fmt.Errorf("dispatcher: the ledger counts %d requests pending, %d are, %d with abandoned ones", p, pending, d.Pending())

@@ -69,7 +69,7 @@ type Session struct {
 	owesCancel bool
 	untold     wire.Cancel
 
-	farewells int // times that its end was told
+	farewell time.Duration // how long its end was waited for to be confirmed, when it was last told; zero = it was not told yet
 }
 
 // ErrTooManySessions says that as many sessions are open as may be.

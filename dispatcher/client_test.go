@@ -150,45 +150,6 @@ func TestLateAnswerIsNotForTheNextRegistration(t *testing.T) {
 	}
 }
 
-// A client may get an answer, and neither the acceptance of its connection nor the registration that came before it. If the server then starts anew,
-// and says so by asking for a token, the session must start anew, too: its numbers and its limit are of a server that is no more.
-func TestAnotherServerBeforeTheConnectionIsAccepted(t *testing.T) {
-	w, p, client, s := pretend(t)
-	first := client.call(s, 1, 0)
-	p.settle()
-	open, err := wire.ParseOpen(p.last(wire.TypeOpen).Raw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.remote = open.Connection
-	p.say(&wire.Reply{Session: s.local, Number: 0, Slot: 0, Limit: 3, Seq: 1, Payload: marked(1)})
-	if first.Outcome != OutcomeOK {
-		t.Fatalf("outcome %v", first.Outcome)
-	}
-	second := client.call(s, 2, 0)
-	p.settle()
-	p.deliver(p.packet(0, open.Connection, &wire.Retry{Token: wire.Token{1}}))
-	if second.Outcome != OutcomePeerLost {
-		t.Errorf("what was sent to the server before: %v", second.Outcome)
-	}
-	third := client.call(s, 3, 0)
-	p.settle()
-	r, err := wire.ParseRequest(p.last(wire.TypeRegister).Raw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if mark(r.Payload) != 3 || r.Number != 0 || r.Next != 1 || r.Seq != 0 {
-		t.Errorf("call %d registers with number %d, next %d, seq %d", mark(r.Payload), r.Number, r.Next, r.Seq)
-	}
-	p.accept(s, 42, 1)
-	p.say(&wire.Reply{Session: s.local, Number: 0, Slot: 0, Limit: 1, Seq: 1, Payload: marked(3)})
-	w.run(w.now.Add(time.Millisecond))
-	if third.Outcome != OutcomeOK || third.done != 1 {
-		t.Errorf("outcome %v, %d times", third.Outcome, third.done)
-	}
-	client.audit()
-}
-
 // A session closed before its registration was answered must not stay at the server.
 func TestCloseBeforeRegistered(t *testing.T) {
 	w, server, client, s := pair(t, true)

@@ -33,7 +33,7 @@ type Config struct {
 	PacketLifetime time.Duration // how long a packet may still be under way; 0 = 1 s
 	IdleTimeout    time.Duration // a connection that said nothing for so long is forgotten; 0 = 1 h
 	RTOInitial     time.Duration // first retransmission before anything was measured; 0 = 2 ms
-	GiveUp         time.Duration // a call without deadline is lost after so long without a sign of life; 0 = 10 s
+	GiveUp         time.Duration // a call without deadline is lost after so long without a sign of life, and so is the end of a session; 0 = 10 s
 }
 
 // ServeConfig makes a dispatcher serve. Zero values mean the documented defaults.
@@ -42,15 +42,27 @@ type ServeConfig struct {
 	Workers int            // requests in service at once, blocked ones included; 0 = 256
 	// Parallel is how many requests can be computed on at once: the queued work divided by it is how long the queue will take. 0 = 1.
 	Parallel int
-	QueueMax int // requests waiting; 0 = 131072. Beyond it they are rejected
+	// AdaptWorkers bounds the requests in service further while they wait for each other in their handlers: see inService.
+	AdaptWorkers bool
+	QueueMax     int // requests waiting; 0 = 131072. Beyond it they are rejected
 	// Backlog is the load signal of a shell that keeps queues of its own, for each CPU, which neither its Port nor the dispatcher sees: the whole of the
 	// queueing delay, and how many packets wait there. nil = what Receive takes is the oldest, and requests are started in their order.
 	Backlog func(now clock.Time) (delay time.Duration, count int)
 	// Queued is told of each request that was admitted, for a shell that says itself which one to Start; nil = it takes what Next gives it.
 	Queued func(*Request)
+	// Weight says what share of scarce credits each session of a client gets; nil = all the same. It is asked when a session registers.
+	Weight func(client wire.Addr) uint8
 	// TargetDelay and DropThreshold are told to the clients, who expire by the one and time retransmission by the other.
 	TargetDelay, DropThreshold time.Duration
 }
+
+// Defaults that several dispatchers have to share.
+const (
+	ConnectionsDefault = 1 << 16
+	SessionsDefault    = credit.DefaultMaxSessions
+	WorkersDefault     = 256
+	QueueDefault       = 1 << 17
+)
 
 // Bounds of what a peer can make us do or keep.
 const (
@@ -63,9 +75,8 @@ const (
 	sweepEvery          = time.Millisecond       // housekeeping at most this often
 	sweepMin, sweepPart = 16, 1024               // a sweep looks at this many, or this part of all: everybody about once a second
 	drainedGrantsTurn   = 32                     // credits given to drained sessions per turn
-	drainedEvery        = 100 * time.Microsecond // an idle server looks at its drained sessions so often
+	drainedEvery        = 20 * time.Microsecond  // an idle server looks at its drained sessions so often, until each has its credit
 	unusedLifetimes     = 4                      // packet lifetimes that a server keeps a connection without sessions; its client keeps it for one
-	farewellTries       = 8                      // times that the end of a session is told to a server that does not confirm it
 )
 
 // def replaces an unset value.
@@ -76,16 +87,16 @@ func def[T int | time.Duration](v *T, value T) {
 }
 
 func (c ServeConfig) withDefaults() ServeConfig {
-	def(&c.Workers, 256)
+	def(&c.Workers, WorkersDefault)
 	def(&c.Parallel, 1)
-	def(&c.QueueMax, 1<<17)
+	def(&c.QueueMax, QueueDefault)
 	return c
 }
 
 func (c Config) withDefaults() Config {
 	def(&c.SlotsMax, 256)
-	def(&c.ConnectionsMax, 1<<16)
-	def(&c.SessionsMax, credit.DefaultMaxSessions)
+	def(&c.ConnectionsMax, ConnectionsDefault)
+	def(&c.SessionsMax, SessionsDefault)
 	def(&c.WaitingMax, 4096)
 	def(&c.PacketLifetime, time.Second)
 	def(&c.IdleTimeout, time.Hour)
@@ -104,4 +115,5 @@ type Method struct {
 	Run func(*Request)
 
 	service client.Learnt // learnt service time
+	alone   client.Learnt // the same of those that had a CPU to themselves
 }

@@ -49,12 +49,15 @@ func (d *Dispatcher) handshake(in *Datagram, messages []byte) *session.Conn {
 	if fresh {
 		c.Token, c.HasToken = d.minter.Mint(d.now, in.From), true
 	}
-	accept := wire.Accept{Connection: c.Local, Token: c.Token}
-	if o := d.room(c, accept.Length()); o != nil {
+	if accept := acceptOf(c); !c.Heard {
+		d.room(c, 0) // which begins with it
+	} else if o := d.room(c, accept.Length()); o != nil {
 		o.buffer.Bytes = accept.Append(o.buffer.Bytes)
 	}
 	return c
 }
+
+func acceptOf(c *session.Conn) wire.Accept { return wire.Accept{Connection: c.Local, Token: c.Token} }
 
 // proved reports whether the peer receives at its address, or need not prove it. A token that is there must be good even on a
 // trusted network: a bad one may be of an earlier boot, and the requests behind it may have run there.

@@ -51,7 +51,7 @@ type server struct {
 	cursor    uint32       // of the sweep over tables
 	queue     requestQueue
 	pool      requestPool
-	inService int
+	inService inService
 	packetAge time.Duration // age of the oldest packet of the last batch, without stalled
 	stalled   time.Duration // how long before the last batch nobody touched the dispatcher
 	service   client.Learnt // over all methods
@@ -84,6 +84,7 @@ func New(cfg Config, port Port) *Dispatcher {
 // Serve makes the dispatcher accept connections and run requests, and returns how many may be in service. Once.
 func (d *Dispatcher) Serve(cfg ServeConfig) (workers int) {
 	d.server.ServeConfig = cfg.withDefaults()
+	d.server.inService = newInService(d.server.Workers, d.server.Parallel, d.server.AdaptWorkers)
 	d.server.ledger = cfg.Credit
 	d.server.dequeuer, _ = cfg.Credit.Controller().(credit.Dequeuer)
 	d.server.leveler, _ = cfg.Credit.Controller().(credit.Leveler)
@@ -127,9 +128,9 @@ func (d *Dispatcher) Receive(now clock.Time) int {
 	n := d.port.Receive(now, d.batch[:])
 	d.server.packetAge = 0
 	if n > 0 {
-		oldest := d.batch[0].Arrival
+		oldest := d.batch[0].waits()
 		for i := range d.batch[1:n] { // a port with several queues has several oldest ones
-			oldest = min(oldest, d.batch[1+i].Arrival)
+			oldest = min(oldest, d.batch[1+i].waits())
 		}
 		d.server.packetAge = d.waited(oldest)
 	}
@@ -138,6 +139,9 @@ func (d *Dispatcher) Receive(now clock.Time) int {
 	}
 	return n
 }
+
+// Waited is how long a packet that arrived then has waited for the dispatcher while that worked, as of its present Receive.
+func (d *Dispatcher) Waited(arrival clock.Time) time.Duration { return d.waited(arrival) }
 
 // waited is how long a packet waited for the dispatcher while that worked. A dispatcher whose CPU was taken away, or that slept, finds
 // packets that waited for its return: no load of the server's, and nothing that refusing them would mend.
@@ -166,6 +170,7 @@ func (d *Dispatcher) packet(in *Datagram) {
 			d.unknown(in, p)
 			return
 		}
+		c.Heard = true
 	}
 	if c == nil {
 		return
@@ -175,12 +180,13 @@ func (d *Dispatcher) packet(in *Datagram) {
 		return
 	}
 	newer, rtt := c.Received(in.Arrival, p.Header)
-	d.messages(c, inbound{arrival: in.Arrival, number: p.Number, newer: newer, rtt: rtt}, p.Messages)
+	d.messages(c, inbound{arrival: in.Arrival, since: in.waits(), number: p.Number, newer: newer, rtt: rtt}, p.Messages)
 }
 
 // inbound is what a packet says of all messages in it.
 type inbound struct {
 	arrival clock.Time
+	since   clock.Time // it waits; later than its arrival if another dispatcher received it
 	number  wire.PacketNumber
 	newer   bool          // no later packet of its connection was seen before
 	rtt     time.Duration // measured by it; zero = none
@@ -196,7 +202,10 @@ func (d *Dispatcher) messages(c *session.Conn, in inbound, rest []byte) {
 		}
 		rest = tail
 		if c.Dialed {
-			err = d.fromServer(c, in, m)
+			if err = d.fromServer(c, in, m); err == errOtherBoot {
+				d.stats.LateAnswers++
+				return
+			}
 		} else {
 			err = d.fromClient(c, in, m)
 		}

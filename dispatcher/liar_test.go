@@ -76,8 +76,8 @@ func (n *node) bounded(t testing.TB) {
 		t.Fatal(err)
 	}
 	q := &d.server.queue
-	if n.lent != 0 || d.server.inService > d.server.Workers || q.live > max(d.server.QueueMax, 0) || len(q.ring) > max(64, 4*d.server.QueueMax) {
-		t.Fatalf("%d buffers lent, %d in service, %d queued in a ring of %d", n.lent, d.server.inService, q.live, len(q.ring))
+	if n.lent != 0 || d.server.inService.now > d.server.Workers || q.live > max(d.server.QueueMax, 0) || len(q.ring) > max(64, 4*d.server.QueueMax) {
+		t.Fatalf("%d buffers lent, %d in service, %d queued in a ring of %d", n.lent, d.server.inService.now, q.live, len(q.ring))
 	}
 	if d.conns.Len() > d.cfg.ConnectionsMax || d.server.peers.Len() > d.cfg.SessionsMax || d.server.pool.count > freeRequestsMax {
 		t.Fatalf("%d connections, %d sessions, %d idle objects", d.conns.Len(), d.server.peers.Len(), d.server.pool.count)

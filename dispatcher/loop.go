@@ -178,7 +178,7 @@ func (l *Loop) Post(t *Task) bool {
 	if l.stopping.Load() {
 		l.drainLate()
 	}
-	l.rouse()
+	l.Rouse()
 	return true
 }
 
@@ -205,8 +205,8 @@ func (l *Loop) Do(f func(d *Dispatcher, now clock.Time)) error {
 	return nil
 }
 
-// rouse wakes a leader that blocks.
-func (l *Loop) rouse() {
+// Rouse wakes a leader that blocks in the port's Wait, from any goroutine. One that is about to block sees what was put there for it before.
+func (l *Loop) Rouse() {
 	if l.sleeping.Load() && l.sleeping.CompareAndSwap(true, false) {
 		l.signal()
 	}
@@ -408,7 +408,7 @@ func (l *Loop) hand(r *Request) {
 			break
 		}
 	}
-	l.rouse()
+	l.Rouse()
 }
 
 // flushIfDue kicks before a handler runs if enough answers wait, or one would wait too long. Answers never wait for company:

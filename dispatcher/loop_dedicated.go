@@ -61,7 +61,7 @@ func (l *Loop) dedicatedWorker() {
 			l.armed.Store(false)
 		}
 		for r := l.mail.Swap(nil); r != nil; r = l.mail.Swap(nil) {
-			l.rouse() // the next one may be waiting
+			l.Rouse() // the next one may be waiting
 			l.handle(r)
 			l.hand(r)
 		}

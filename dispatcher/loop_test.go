@@ -155,7 +155,7 @@ func TestLoopWorkersBound(t *testing.T) {
 			}
 			inService := 0
 			for range 100 { // a loop that nobody leads would hang here
-				if err := loop.Do(func(d *Dispatcher, _ clock.Time) { inService = d.server.inService }); err != nil {
+				if err := loop.Do(func(d *Dispatcher, _ clock.Time) { inService = d.server.inService.now }); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -28,7 +28,7 @@ func TestLoopLateSignal(t *testing.T) {
 		defer unix.Close(number)
 	}
 	loop.sleeping.Store(true)
-	loop.rouse()
+	loop.Rouse()
 	var value [8]byte
 	if _, err := unix.Read(stranger, value[:]); err != unix.EAGAIN {
 		t.Errorf("another's eventfd was written: %v, %v", value, err)

@@ -55,6 +55,14 @@ type door struct {
 	shed     int // of those that are taken from the queue, the first so many
 	queued   []int
 	sojourns []time.Duration
+	rejected int // windows that were asked for at a rejection
+}
+
+func (d *door) Window(h credit.Holding) uint64 {
+	if h.Rejected {
+		d.rejected++
+	}
+	return d.None.Window(h)
 }
 
 func (d *door) Admit(a credit.Arrival) bool {
@@ -279,6 +287,9 @@ func TestDequeueSheds(t *testing.T) {
 	}
 	if !slices.Equal(control.queued, []int{0, 3, 2, 1, 0}) || control.sojourns[0] != 0 || control.sojourns[1] != 4*time.Microsecond {
 		t.Errorf("queued behind: %v, waited %v", control.queued, control.sojourns)
+	}
+	if control.rejected != 2 {
+		t.Errorf("the ledger took %d of them for rejections", control.rejected)
 	}
 	if n := server.d.Snapshot(); n.RejectedLate != 2 || n.Rejected[wire.RejectOverloaded] != 2 {
 		t.Errorf("%d rejected late", n.RejectedLate)

@@ -12,6 +12,16 @@ type Datagram struct {
 	Payload []byte     // valid until the port's next Receive
 	From    wire.Addr  // the sender, as the packet says it
 	Arrival clock.Time // when it arrived, as near to the wire as the port knows
+	// Since is when it began to wait for a dispatcher that works, if another one received it: what it waited for that one's return is no load. Zero = at its Arrival.
+	Since clock.Time
+}
+
+// waits is since when it waits.
+func (d *Datagram) waits() clock.Time {
+	if d.Since != 0 {
+		return d.Since
+	}
+	return d.Arrival
 }
 
 // Buffer is room for one UDP payload, lent by a port. It is used once: for Send or for Drop.
@@ -59,6 +69,10 @@ type PortStats struct {
 	Kicks          uint64 `json:"kick_count"`            // system calls made to transmit
 	EmptyPolls     uint64 `json:"empty_poll_count"`
 	PassedOn       uint64 `json:"received_through_kernel_count"` // of the received: passed on by XDP, and taken from the kernel's socket
+	// Between several dispatchers, for another of whom a packet was received, or each of several: handed over to it, and dropped because it had not
+	// taken what it has already.
+	HandedOver      uint64 `json:"handed_over_count"`
+	HandoverDropped uint64 `json:"handover_dropped_count"`
 	// QueuesUnserved is how many receive queues of the interface have no socket: what arrives there goes through the kernel.
 	QueuesUnserved int `json:"unserved_queues"`
 	// Of a capture, if there is one: packets in its file or on the way there, and those that did not get there.

@@ -21,6 +21,7 @@ type Request struct {
 	Finished clock.Time // set by the worker
 	Shell    any        // the shell's own; stays with the object when it is used again
 
+	owner    uint8 // the dispatcher
 	session  credit.Session
 	serial   session.Serial // of the session: a request that runs may outlive it
 	number   wire.Number
@@ -30,6 +31,7 @@ type Request struct {
 	enqueued clock.Time
 	place    uint64        // in the request queue
 	cost     time.Duration // expected, while queued
+	alone    bool          // it has a CPU to itself
 	next     *Request      // free list, or the loop's list of finished requests
 }
 
@@ -45,8 +47,9 @@ const (
 // Number is the request's running number in its session.
 func (r *Request) Number() uint64 { return uint64(r.number) }
 
-// Session is the server's handle of the session, unique in this boot among sessions that live at the same time.
-func (r *Request) Session() uint32 { return uint32(r.session) }
+// Session names the session at the server: its place, and above that the dispatcher that has it. It is unique in this boot among sessions that
+// live at the same time.
+func (r *Request) Session() uint32 { return uint32(r.owner)<<handleIndexBits | uint32(r.session) }
 
 // Waited is how long the request waited before it started: in the packet queue and in the request queue.
 func (r *Request) Waited() (packetQueue, requestQueue time.Duration) {

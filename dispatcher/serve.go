@@ -83,7 +83,9 @@ func (d *Dispatcher) request(c *session.Conn, in inbound, r *wire.Request) {
 	case session.Stale:
 		d.stats.Stale++
 	}
-	if r.Register && state != session.Fresh { // asked for again, perhaps by registerAgain: as good as a probe
+	// A registration that is asked for again, perhaps by registerAgain, is as good as a probe. So is what is asked for too late, when its answer is kept no
+	// more: its client waits for that in vain, and meanwhile does not probe for the calls that wait behind it.
+	if r.Register && state != session.Fresh || state == session.Stale {
 		d.tellCredit(c, in, place, wire.Probe{Next: r.Next, Seq: r.Seq, Demand: r.Demand})
 	}
 }
@@ -147,6 +149,9 @@ func (d *Dispatcher) admitSession(c *session.Conn, in inbound, handle wire.Sessi
 	if err != nil {
 		return 0
 	}
+	if s.Weight != nil {
+		s.ledger.SetWeight(place, s.Weight(c.Peer))
+	}
 	if _, err = s.peers.Add(uint32(place), c, handle, in.number); err != nil {
 		panic("dispatcher: the ledger gave out a place that is taken: " + err.Error())
 	}
@@ -181,7 +186,7 @@ func (d *Dispatcher) arrive(c *session.Conn, peer *session.Peer, place credit.Se
 	d.rtt.Sample(in.rtt)
 	d.stats.Offered++
 	method := s.methods[r.Method]
-	wait := d.waited(in.arrival)
+	wait := d.waited(in.since)
 	var deadline clock.Time
 	if r.HasBudget {
 		deadline = in.arrival.Add(r.Budget)
@@ -193,7 +198,7 @@ func (d *Dispatcher) arrive(c *session.Conn, peer *session.Peer, place credit.Se
 		d.turnAway(c, peer, place, r, wire.RejectExpired)
 	case method == nil:
 		d.turnAway(c, peer, place, r, wire.RejectUnknownMethod)
-	case deadline != 0 && deadline.Sub(d.now) <= d.needs(method):
+	case deadline != 0 && deadline.Sub(d.now) <= d.queueWork()+d.needs(method): // it would be too late when its turn comes
 		method.service.Doubt()
 		d.turnAway(c, peer, place, r, wire.RejectExpired)
 	case !s.ledger.Admit(credit.Arrival{Now: d.now, Delay: d.delay(wait), Priority: r.Priority}) || s.queue.live >= s.QueueMax:
@@ -201,7 +206,7 @@ func (d *Dispatcher) arrive(c *session.Conn, peer *session.Peer, place credit.Se
 	default:
 		req := s.pool.get()
 		req.Method, req.Deadline = method, deadline
-		req.session, req.serial = place, s.peers.Serial(uint32(place))
+		req.owner, req.session, req.serial = d.cfg.Owner, place, s.peers.Serial(uint32(place))
 		req.number, req.slot, req.state = r.Number, r.Slot, requestQueued
 		req.arrival, req.enqueued = in.arrival, d.now
 		req.Payload, req.Reply, req.Status = append(req.Payload[:0], r.Payload...), req.Reply[:0], wire.StatusOK
@@ -217,9 +222,14 @@ func (d *Dispatcher) arrive(c *session.Conn, peer *session.Peer, place credit.Se
 // queueDelay is the signal of the request queue: the age of the oldest, or how long the queued work will take the
 // workers, whichever is more. Age alone would admit everything that arrives while the queue ages up to the threshold.
 func (d *Dispatcher) queueDelay() time.Duration {
-	q := &d.server.queue
-	work := q.work / time.Duration(max(d.server.Parallel, 1)) // an endpoint that serves nothing has no workers
-	return max(q.age(d.now), work)
+	return max(d.server.queue.age(d.now), d.queueWork())
+}
+
+// queueWork is how long the queued work will take the CPUs. Where handlers wait for something else, more of them get done at a time, and it is too
+// much: that keeps the queue short where requests stay long in their handlers. (As many as are in service in the place of the CPUs: the device of
+// inService at twice its capacity, 75 % of it instead of 97.) An endpoint that serves nothing has no workers.
+func (d *Dispatcher) queueWork() time.Duration {
+	return d.server.queue.work / time.Duration(max(d.server.Parallel, 1))
 }
 
 // Delay is the load signal: the age of the oldest packet plus the delay of the request queue.

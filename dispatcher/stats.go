@@ -40,7 +40,8 @@ type Stats struct {
 	Busy          time.Duration           `json:"busy_ns"`           // in handlers
 	RequestWait   time.Duration           `json:"request_wait_ns"`   // of the completed, in the request queue
 	Updates       uint64                  `json:"pool_update_count"`
-	DelaySum      time.Duration           `json:"delay_ns_sum"` // of the signal at each pool update
+	Cuts          uint64                  `json:"pool_cut_count"` // of the updates: the pool became smaller
+	DelaySum      time.Duration           `json:"delay_ns_sum"`   // of the signal at each pool update
 	DelayMax      time.Duration           `json:"delay_ns_max"`
 
 	// The client's calls: calls = sum of outcomes + live ones.
@@ -80,26 +81,31 @@ type Snapshot struct {
 	Stats
 	Port PortStats `json:"port"`
 
-	Pool        uint64        `json:"credit_pool_count"`   // C_total
-	Issued      uint64        `json:"credit_issued_count"` // C_issued, the sum over sessions
-	Sessions    int           `json:"session_count"`
-	Drained     uint64        `json:"drained_session_count"`
-	Queued      int           `json:"queued_count"`
-	InService   int           `json:"in_service_count"`
-	Delay       time.Duration `json:"delay_ns"`
-	TargetDelay time.Duration `json:"target_delay_ns"`
-	Service     time.Duration `json:"service_ns_mean"` // learnt
-	RTT         time.Duration `json:"rtt_ns_smoothed"`
-	Connections int           `json:"connection_count"`
+	Pool      uint64 `json:"credit_pool_count"`   // C_total
+	Issued    uint64 `json:"credit_issued_count"` // C_issued, the sum over sessions
+	Sessions  int    `json:"session_count"`
+	Drained   uint64 `json:"drained_session_count"`
+	Queued    int    `json:"queued_count"`
+	InService int    `json:"in_service_count"`
+	// InServiceMax bounds it: the workers, or less while requests take longer than alone because they wait for each other in their handlers.
+	InServiceMax int           `json:"in_service_count_max"`
+	Delay        time.Duration `json:"delay_ns"`
+	TargetDelay  time.Duration `json:"target_delay_ns"`
+	Service      time.Duration `json:"service_ns_mean"` // learnt
+	RTT          time.Duration `json:"rtt_ns_smoothed"`
+	Connections  int           `json:"connection_count"`
 }
 
 // Counters are the dispatcher's own: for its owner to look at often, where a Snapshot would be a copy too many.
 func (d *Dispatcher) Counters() *Stats { return &d.stats }
 
+// Queued is the number of requests that wait for a worker.
+func (d *Dispatcher) Queued() int { return d.server.queue.live }
+
 // Snapshot reads the counters and the present state.
 func (d *Dispatcher) Snapshot() Snapshot {
 	s := Snapshot{
-		Stats: d.stats, Port: d.port.Stats(), Queued: d.server.queue.live, InService: d.server.inService,
+		Stats: d.stats, Port: d.port.Stats(), Queued: d.server.queue.live, InService: d.server.inService.now, InServiceMax: d.server.inService.limit,
 		Delay: d.Delay(), TargetDelay: d.server.TargetDelay, Service: d.server.service.Mean(),
 		RTT: d.rtt.Smoothed(), Connections: d.conns.Len(),
 	}
@@ -108,4 +114,25 @@ func (d *Dispatcher) Snapshot() Snapshot {
 		s.Pool, s.Issued, s.Sessions, s.Drained = t.Pool, t.Issued, d.server.peers.Len(), t.Drained
 	}
 	return s
+}
+
+// Add makes the snapshot that of several dispatchers of one endpoint, of which it was one so far. Counts and sums add up; of the delays and the round
+// trip the largest counts, and of the mean service time the mean over their requests.
+func (s *Snapshot) Add(other *Snapshot) {
+	if all := s.Completed + other.Completed; all > 0 {
+		s.Service = time.Duration((float64(s.Service)*float64(s.Completed) + float64(other.Service)*float64(other.Completed)) / float64(all))
+	}
+	s.Stats.add(&other.Stats)
+	s.Port.add(&other.Port)
+	s.Pool += other.Pool
+	s.Issued += other.Issued
+	s.Sessions += other.Sessions
+	s.Drained += other.Drained
+	s.Queued += other.Queued
+	s.InService += other.InService
+	s.InServiceMax += other.InServiceMax
+	s.Connections += other.Connections
+	s.Delay = max(s.Delay, other.Delay)
+	s.TargetDelay = max(s.TargetDelay, other.TargetDelay)
+	s.RTT = max(s.RTT, other.RTT)
 }

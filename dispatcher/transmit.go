@@ -32,10 +32,7 @@ func (d *Dispatcher) room(c *session.Conn, n int) *outgoing {
 	}
 	buffer.Bytes = wire.BeginPacket(buffer.Bytes)
 	o.buffer, o.open, o.handshake = buffer, true, c.Dialed && !c.Established()
-	if o.handshake {
-		open := wire.Open{Connection: c.Local, HasToken: c.HasToken, Token: c.Token}
-		o.buffer.Bytes = open.Append(o.buffer.Bytes)
-	}
+	d.introduce(c, o, n)
 	if !o.listed {
 		o.listed = true
 		d.dirty = append(d.dirty, c)
@@ -45,6 +42,21 @@ func (d *Dispatcher) room(c *session.Conn, n int) *outgoing {
 		return nil
 	}
 	return o
+}
+
+// introduce begins a packet with what the peer must know before it can make anything of the rest, as long as it may not know it: the client's open, and the
+// server's acceptance, which also tells its answers from those of an earlier boot. An answer so large that the acceptance has no room beside it goes
+// alone; a client that does not expect it asks again.
+func (d *Dispatcher) introduce(c *session.Conn, o *outgoing, n int) {
+	switch {
+	case o.handshake:
+		open := wire.Open{Connection: c.Local, HasToken: c.HasToken, Token: c.Token}
+		o.buffer.Bytes = open.Append(o.buffer.Bytes)
+	case !c.Dialed && !c.Heard:
+		if accept := acceptOf(c); wire.Room(o.buffer.Bytes) >= accept.Length()+n {
+			o.buffer.Bytes = accept.Append(o.buffer.Bytes)
+		}
+	}
 }
 
 // finish hands the packet under construction to the port.

@@ -14,7 +14,7 @@ import (
 func (d *Dispatcher) Next(now clock.Time) *Request {
 	d.now = now
 	s := &d.server
-	for s.inService < s.Workers {
+	for !s.inService.full() {
 		req := s.queue.pop()
 		if req == nil {
 			return nil
@@ -31,7 +31,7 @@ func (d *Dispatcher) Next(now clock.Time) *Request {
 func (d *Dispatcher) Start(now clock.Time, req *Request, queued clock.Time) *Request {
 	d.now = now
 	s := &d.server
-	if req.state != requestQueued || req.enqueued != queued || s.inService >= s.Workers {
+	if req.state != requestQueued || req.enqueued != queued || s.inService.full() {
 		return nil
 	}
 	s.queue.remove(req)
@@ -54,7 +54,7 @@ func (d *Dispatcher) startable(req *Request) bool {
 		return false
 	}
 	req.state = requestRunning
-	s.inService++
+	req.alone = s.inService.start()
 	return true
 }
 
@@ -88,9 +88,12 @@ func (d *Dispatcher) refuseQueued(req *Request, kind credit.Kind, reason wire.Re
 func (d *Dispatcher) Complete(now clock.Time, req *Request) {
 	d.now = now
 	s := &d.server
-	s.inService--
 	service := req.Finished.Sub(req.Started)
 	req.Method.service.Sample(service)
+	if req.alone {
+		req.Method.alone.Sample(service)
+	}
+	s.inService.end(req.Method.alone.Mean(), service)
 	s.service.Sample(service)
 	d.stats.Completed++
 	d.stats.Busy += service
@@ -210,7 +213,11 @@ func (d *Dispatcher) credits() {
 	d.stats.DelayMax = max(d.stats.DelayMax, delay)
 	d.stats.DelaySum += delay
 	d.stats.Updates++
+	before := s.ledger.Controller().Pool()
 	s.ledger.Update(d.now, credit.Signal{Delay: delay, RTT: d.rtt.Smoothed()})
+	if s.ledger.Controller().Pool() < before {
+		d.stats.Cuts++
+	}
 	d.wakeDrained()
 }
 
@@ -326,4 +333,4 @@ func (d *Dispatcher) Drain() { d.server.draining = true }
 func (d *Dispatcher) Waiting() bool { return d.server.queue.live > 0 }
 
 // Pending is the number of requests admitted and not answered.
-func (d *Dispatcher) Pending() int { return d.server.queue.live + d.server.inService }
+func (d *Dispatcher) Pending() int { return d.server.queue.live + d.server.inService.now }

@@ -131,7 +131,7 @@ func (e *Endpoint) locals() (all []netip.AddrPort) {
 }
 
 // Addr is the endpoint's own address; if it has two, the IPv4 one.
-func (e *Endpoint) Addr() string { return e.port.LocalAddr().String() }
+func (e *Endpoint) Addr() string { return e.bare.LocalAddr().String() }
 
 // Addrs are all the endpoint's own addresses: one, or one of each family. What it sends comes from that of the receiver's family.
 func (e *Endpoint) Addrs() (all []string) {
@@ -141,16 +141,16 @@ func (e *Endpoint) Addrs() (all []string) {
 	return all
 }
 
-// openUDP opens kernel UDP. Without an address it is at all of the host's, of both families if the kernel has both.
-func openUDP(address netip.Addr, port uint16) (*udpport.Port, error) {
+// openUDP opens kernel UDP, with a port for each dispatcher. Without an address it is at all of the host's, of both families if the kernel has both.
+func openUDP(address netip.Addr, port uint16, count int) ([]*udpport.Port, error) {
 	if address.IsValid() {
-		return udpport.Open(udpport.Config{Listen: netip.AddrPortFrom(address, port)})
+		return udpport.OpenGroup(udpport.Config{Listen: netip.AddrPortFrom(address, port)}, count)
 	}
-	p, err := udpport.Open(udpport.Config{Listen: netip.AddrPortFrom(netip.IPv6Unspecified(), port)})
+	all, err := udpport.OpenGroup(udpport.Config{Listen: netip.AddrPortFrom(netip.IPv6Unspecified(), port)}, count)
 	if errors.Is(err, unix.EAFNOSUPPORT) { // a kernel without IPv6
-		return udpport.Open(udpport.Config{Listen: netip.AddrPortFrom(netip.IPv4Unspecified(), port)})
+		return udpport.OpenGroup(udpport.Config{Listen: netip.AddrPortFrom(netip.IPv4Unspecified(), port)}, count)
 	}
-	return p, err
+	return all, err
 }
 
 // wildcard is all addresses of the family of a destination: who dials IPv4 need not be bound by the smaller payload of IPv6.

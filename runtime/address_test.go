@@ -28,7 +28,7 @@ func endpointAt(name string, cfg EndpointConfig, addrs ...string) *Endpoint {
 	for _, a := range addrs {
 		p.addrs = append(p.addrs, wire.AddrFrom(netip.MustParseAddrPort(a)))
 	}
-	return &Endpoint{cfg: cfg, port: p, bare: p}
+	return &Endpoint{cfg: cfg, bare: p}
 }
 
 func TestReach(t *testing.T) {

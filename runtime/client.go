@@ -78,6 +78,7 @@ func dial(ctx context.Context, address string, cfg ClientConfig) (*Client, error
 		c.owns = true
 	}
 	if c.to, err = c.ep.pick(found); err == nil {
+		c.core = c.ep.dialer(&c.to)
 		err = c.open()
 	}
 	if err != nil && c.owns {
@@ -91,7 +92,7 @@ func dial(ctx context.Context, address string, cfg ClientConfig) (*Client, error
 
 // NewSession opens one more session with the same server, on the same connection: another virtual client with credits of its own.
 func (c *Client) NewSession() (*Session, error) {
-	s := &Session{ep: c.ep, to: c.to, policy: c.policy}
+	s := &Session{ep: c.ep, core: c.core, to: c.to, policy: c.policy}
 	if err := s.open(); err != nil {
 		return nil, err
 	}
@@ -113,6 +114,7 @@ func (c *Client) Close() error {
 // Session is one virtual client of a server: it holds credits, and its calls wait for them in order of their deadlines.
 type Session struct {
 	ep     *Endpoint
+	core   *core // the dispatcher that has its connection
 	to     wire.Addr
 	policy func() client.Policy // nil = none
 	inner  *dispatcher.Session
@@ -124,8 +126,8 @@ func (s *Session) open() error {
 	if s.policy != nil {
 		policy = s.policy()
 	}
-	stopped := s.ep.do(func(d *dispatcher.Dispatcher, now clock.Time) {
-		if s.ep.shut {
+	stopped := s.do(func(d *dispatcher.Dispatcher, now clock.Time) {
+		if s.core.shut {
 			err = ErrClosed
 			return
 		}
@@ -137,9 +139,15 @@ func (s *Session) open() error {
 	return err
 }
 
+// do runs f as the owner of the session's dispatcher and waits for it.
+func (s *Session) do(f func(d *dispatcher.Dispatcher, now clock.Time)) error {
+	s.ep.start()
+	return s.core.do(f)
+}
+
 // Close ends the session's calls with ErrClosed and hands its credits back.
 func (s *Session) Close() error {
-	err := s.ep.do(func(d *dispatcher.Dispatcher, now clock.Time) {
+	err := s.do(func(d *dispatcher.Dispatcher, now clock.Time) {
 		d.CloseSession(now, s.inner)
 		d.Flush(now)
 	})
@@ -154,7 +162,7 @@ type Credit = dispatcher.SessionCredit
 
 // Credit reads the session's state: what it may send, and what waits.
 func (s *Session) Credit() (c Credit, err error) {
-	err = s.ep.do(func(*dispatcher.Dispatcher, clock.Time) { c = s.inner.Credit() })
+	err = s.do(func(*dispatcher.Dispatcher, clock.Time) { c = s.inner.Credit() })
 	return c, err
 }
 
@@ -219,7 +227,7 @@ func (s *Session) Start(c *Call) {
 			c.Done(c)
 		}
 	}
-	if !s.ep.loop.Post(&c.start) {
+	if !s.core.loop.Post(&c.start) {
 		in.Outcome = dispatcher.OutcomeClosed
 		c.Done(c)
 	}
@@ -281,7 +289,7 @@ func (s *Session) CallTimed(ctx context.Context, method string, payload, buf []b
 	case <-w.wake:
 	case <-ctx.Done():
 		// The call's own deadline does the same; a cancellation has to be told.
-		cancelled = s.ep.loop.Post(&w.cancel)
+		cancelled = s.core.loop.Post(&w.cancel)
 		<-w.wake
 	}
 	err := w.Err()

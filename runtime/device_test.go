@@ -93,7 +93,7 @@ func (f *traffic) end(t *testing.T) {
 
 // troubles is what the endpoint says of a fault that lasts.
 var troubles = map[string]string{
-	"link down": "veth0 is down", "deleted and made again": "looking for veth0", "moved away and back": "looking for veth0",
+	"link down": "veth0 is down", "peer down": "veth0 has no carrier", "deleted and made again": "looking for veth0", "moved away and back": "looking for veth0",
 }
 
 // TestDeviceFaults: whatever happens to the interface, every call has an outcome, and when it is over, calls are answered again and no frame is
@@ -101,7 +101,7 @@ var troubles = map[string]string{
 func TestDeviceFaults(t *testing.T) {
 	for _, fault := range lab.DeviceFaults {
 		t.Run(fault.Name, func(t *testing.T) {
-			pair := labtest.NewPair(t, lab.PairConfig{})
+			pair := labtest.NewPair(t, wide())
 			srv, cli := start(t, onPair(pair), sw.ServerConfig{SLO: brisk}, map[string]sw.Handler{"echo": echo})
 			f := newTraffic(cli)
 			await(t, "calls are answered", f.whole)
@@ -123,7 +123,7 @@ func TestDeviceFaults(t *testing.T) {
 
 // TestMovedAwayForAMoment: it is back under its old index before anybody looks, and nothing but the sockets knows that it was away.
 func TestMovedAwayForAMoment(t *testing.T) {
-	pair := labtest.NewPair(t, lab.PairConfig{})
+	pair := labtest.NewPair(t, wide())
 	srv, cli := start(t, onPair(pair), sw.ServerConfig{SLO: brisk}, map[string]sw.Handler{"echo": echo})
 	f := newTraffic(cli)
 	await(t, "calls are answered", f.whole)
@@ -152,7 +152,7 @@ func attachedBy(t *testing.T, end *lab.End) (attached bool) {
 
 // TestLongerThanTheMTU: after the MTU was lowered, a call that fits no more is refused at once, and one that fits is answered.
 func TestLongerThanTheMTU(t *testing.T) {
-	pair := labtest.NewPair(t, lab.PairConfig{})
+	pair := labtest.NewPair(t, wide())
 	_, cli := start(t, onPair(pair), sw.ServerConfig{SLO: brisk}, map[string]sw.Handler{"echo": echo})
 	long := make([]byte, 1200)
 	if _, err := cli.Call(timeout(t, guard), "echo", long, nil); err != nil {
@@ -269,7 +269,7 @@ func TestFlowsOnFourQueues(t *testing.T) {
 
 // TestCloseWithoutInterface closes both ends while the interface is gone: nothing is left to wait for, and nothing is closed twice.
 func TestCloseWithoutInterface(t *testing.T) {
-	pair := labtest.NewPair(t, lab.PairConfig{})
+	pair := labtest.NewPair(t, wide())
 	srv, cli := start(t, onPair(pair), sw.ServerConfig{SLO: brisk}, map[string]sw.Handler{"echo": echo})
 	f := newTraffic(cli)
 	await(t, "calls are answered", f.whole)

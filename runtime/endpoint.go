@@ -1,20 +1,19 @@
 package runtime
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/netip"
 	goruntime "runtime"
-	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/dispatcher"
 	"github.com/stillwater-rpc/stillwater/hw/clock"
-	"github.com/stillwater-rpc/stillwater/hw/cpu"
 )
 
 // EndpointConfig says where an endpoint stands and how it uses its CPU. The zero value is kernel UDP on a free port.
@@ -47,18 +46,24 @@ type EndpointConfig struct {
 	Spin time.Duration
 	// Dedicated has the loop poll on a thread of its own, while handlers run on others, instead of taking turns with them: for hosts with CPUs to
 	// spare. It needs GOMAXPROCS of at least 2, or falls back to taking turns, as [Endpoint.Mode] says. It is unproven above two CPUs. PollerCPU pins that thread; nil = the
-	// kernel chooses. Nothing else of the process is ever pinned.
+	// kernel chooses. Nothing else of the process is ever pinned. With several dispatchers, each has a thread, on the CPUs from PollerCPU on, and GOMAXPROCS must be above
+	// their number.
 	Dedicated bool
 	PollerCPU *int
+	// Dispatchers is how many loops the endpoint has, each with queues, sessions, workers and a part of the credits of its own, so that several CPUs serve one port.
+	// Requests of one connection are one dispatcher's, and the kernel spreads packets as it likes: those of another dispatcher are handed over. 0 = 1, at most
+	// DispatchersMax; with AF_XDP at most as many as there are queues, and with kernel UDP more than one need Linux.
+	Dispatchers int
 	// TrustedNetwork accepts peers without proof that they receive at their address: see ARCHITECTURE.md, section 3.
 	TrustedNetwork bool
 	// Slots bounds the outstanding requests of one session. 0 = 256, at most 1024.
 	Slots int
-	// SessionsMax and ConnectionsMax bound what peers can make us keep. 0 = 1<<20 and 65536.
+	// SessionsMax and ConnectionsMax bound what peers can make us keep. 0 = 1<<20 and 65536. Each of several dispatchers has its part of them.
 	SessionsMax, ConnectionsMax int
 	// NoPacking sends one message a packet. It is there to measure ports; packing never makes a message wait.
 	NoPacking bool
-	// WrapPort puts middleware around the port, such as faults, or the tap of runtime/capture.
+	// WrapPort puts middleware around the port, such as faults, or the tap of runtime/capture. It is called for each dispatcher, which has a port
+	// of its own; a tap is for one.
 	WrapPort func(dispatcher.Port) dispatcher.Port
 }
 
@@ -70,23 +75,21 @@ const (
 // Stats is what an operator watches.
 type Stats = dispatcher.Snapshot
 
-// Endpoint owns a port and the one loop that polls it. Servers and clients of a process may share it.
+// Endpoint owns a port, and the loops that poll it: usually one. Servers and clients of a process may share it.
 type Endpoint struct {
-	cfg  EndpointConfig
-	port dispatcher.Port
-	bare dispatcher.Port // port without middleware
-	mode string
-	// dispatcher is what Mode adds, where the loop's mode was chosen.
-	dispatcher string
-	d          *dispatcher.Dispatcher
-	loop       *dispatcher.Loop
-	starts     sync.Once
-	closes     sync.Once
-	closed     chan struct{}
-	keeper     sync.WaitGroup // of who looks after the port's interface
-	err        error
-	life       life
-	shut       bool // no session may be opened any more; only the loop looks at it
+	cfg   EndpointConfig
+	cores []*core
+	bare  dispatcher.Port // of the first dispatcher, without middleware
+	mode  string
+	// dispatchers is what Mode adds.
+	dispatchers string
+	starts      sync.Once
+	closes      sync.Once
+	closed      chan struct{}
+	keeper      sync.WaitGroup // of who looks after the port's interface
+	err         error
+	life        life
+	dialed      atomic.Uint64 // connections that were given a dispatcher
 
 	replyMax int // the largest reply in bytes
 
@@ -106,132 +109,113 @@ func Open(cfg EndpointConfig) (*Endpoint, error) {
 	if cfg.Slots < 1 || cfg.Slots > slotsMax {
 		return nil, fmt.Errorf("slots %d: must be 1 to %d", cfg.Slots, slotsMax)
 	}
-	if err := cfg.settleMode(); err != nil {
+	if err := errors.Join(cfg.settleMode(), cfg.settleDispatchers()); err != nil {
 		return nil, err
 	}
-	port, mode, err := openPort(cfg)
+	ports, mode, err := openPorts(cfg)
 	if err != nil {
 		return nil, err
 	}
-	e := &Endpoint{cfg: cfg, port: port, bare: port, mode: mode, closed: make(chan struct{})}
-	if cfg.WrapPort != nil {
-		port = cfg.WrapPort(port)
-		e.port = port
+	e := &Endpoint{cfg: cfg, mode: mode, dispatchers: cfg.describe(goruntime.GOMAXPROCS(0)), closed: make(chan struct{})}
+	if err := e.build(ports, cfg.core()); err != nil {
+		return nil, err
 	}
+	return e, nil
+}
+
+// core configures a dispatcher, with its part of what is bounded for all. They have one boot epoch and one secret: what one of them gave to a peer, each
+// of them knows again.
+func (c *EndpointConfig) core() dispatcher.Config {
 	core := dispatcher.Config{
-		TrustedNetwork: cfg.TrustedNetwork, SlotsMax: cfg.Slots,
-		SessionsMax: cfg.SessionsMax, ConnectionsMax: cfg.ConnectionsMax, NoPacking: cfg.NoPacking,
+		TrustedNetwork: c.TrustedNetwork, SlotsMax: c.Slots, NoPacking: c.NoPacking,
+		SessionsMax:    c.sessionsMax(),
+		ConnectionsMax: share(cmp.Or(c.ConnectionsMax, dispatcher.ConnectionsDefault), 0, c.Dispatchers),
 	}
 	var epoch [4]byte
 	rand.Read(epoch[:]) // never fails: crypto/rand aborts the process instead
 	rand.Read(core.TokenKey[:])
 	core.Epoch = binary.BigEndian.Uint32(epoch[:])>>8 | 1
-	e.d = dispatcher.New(core, port)
-	e.replyMax = e.d.ReplyMax()
-	loop, err := e.loopConfig()
-	if err != nil {
-		return nil, errors.Join(err, port.Close())
-	}
-	if e.loop, err = dispatcher.NewLoop(loop, e.d, port); err != nil {
-		return nil, errors.Join(err, port.Close())
-	}
-	return e, nil
+	return core
 }
 
-// loopConfig says how the loop uses its CPU.
-func (e *Endpoint) loopConfig() (dispatcher.LoopConfig, error) {
-	cfg := dispatcher.LoopConfig{Spin: e.cfg.Spin}
-	if !e.cfg.Dedicated {
-		if e.cfg.PollerCPU != nil {
-			return cfg, errors.New("PollerCPU is for dedicated mode: set Dedicated as well")
-		}
-		return cfg, nil
-	}
-	if goruntime.GOMAXPROCS(0) < 2 {
-		e.dispatcher = ", shared dispatcher (dedicated needs two Ps, and GOMAXPROCS is 1: run one process per CPU)"
-		return cfg, nil
-	}
-	cfg.Dedicated, e.dispatcher = true, ", dedicated dispatcher"
-	if e.cfg.PollerCPU == nil {
-		return cfg, nil
-	}
-	own := *e.cfg.PollerCPU
-	allowed, err := cpu.Allowed()
-	if err == nil && !slices.Contains(allowed, own) {
-		err = fmt.Errorf("poller CPU %d: this process may use %v", own, allowed)
-	}
-	cfg.Pin = func() {
-		if err := cpu.PinThread(own); err != nil {
-			slog.Warn("the poller is not pinned", "cpu", own, "error", err)
-		}
-	}
-	return cfg, err
-}
-
-// openPort opens AF_XDP if an interface is named, and kernel UDP if not, or if AF_XDP is not to be had there.
-func openPort(cfg EndpointConfig) (dispatcher.Port, string, error) {
+// openPorts opens AF_XDP if an interface is named, and kernel UDP if not, or if AF_XDP is not to be had there: a port for each dispatcher.
+func openPorts(cfg EndpointConfig) ([]dispatcher.Port, string, error) {
 	fallback := ""
 	if cfg.Interface != "" && cfg.Mode != ModeUDP {
-		port, err := openXDP(cfg)
+		ports, err := openXDP(cfg)
 		if err == nil {
-			return port, port.Mode(), nil
+			return asPorts(ports), ports[0].Mode(), nil
 		}
-		if cfg.RequireXDP || cfg.Sockets != nil || cfg.Mode != ModeAuto {
+		if cfg.RequireXDP || cfg.Sockets != nil || cfg.Mode != ModeAuto || tooFewQueues(err) {
 			return nil, "", fmt.Errorf("opening AF_XDP on %s, mode %v: %w", cfg.Interface, cfg.Mode, err)
 		}
 		fallback = fmt.Sprintf(" (AF_XDP on %s is not to be had: %v)", cfg.Interface, err)
 	}
-	port, err := openUDP(cfg.Address, cfg.Port)
+	ports, err := openUDP(cfg.Address, cfg.Port, cfg.Dispatchers)
 	if err != nil {
 		return nil, "", fmt.Errorf("opening kernel UDP: %w", err)
 	}
-	return port, "kernel UDP" + fallback, nil
+	return asPorts(ports), "kernel UDP" + fallback, nil
 }
 
-// Mode says in words what carries the packets, and why it is not AF_XDP where that was asked for.
+// sessionsMax bounds the sessions of one dispatcher.
+func (c *EndpointConfig) sessionsMax() int {
+	return share(cmp.Or(c.SessionsMax, dispatcher.SessionsDefault), 0, c.Dispatchers)
+}
+
+func asPorts[P dispatcher.Port](ports []P) (all []dispatcher.Port) {
+	for _, p := range ports {
+		all = append(all, p)
+	}
+	return all
+}
+
+// Mode says in words what carries the packets, and why it is not AF_XDP where that was asked for; and what the dispatchers are, if not one that is shared.
 func (e *Endpoint) Mode() string {
 	mode := e.mode
 	if port, ok := e.bare.(xdpPort); ok {
-		_ = e.do(func(*dispatcher.Dispatcher, clock.Time) { mode = port.Mode() }) // closed: what it was when it was opened
+		e.start()
+		e.own(func() { mode = port.Mode() }) // closed: what it was when it was opened
 	}
-	return mode + e.dispatcher
+	return mode + e.dispatchers
 }
 
 // PortName is "xdp" or "udp".
-func (e *Endpoint) PortName() string { return e.port.Name() }
+func (e *Endpoint) PortName() string { return e.cores[0].port.Name() }
 
-// Stats reads the counters and the present state.
-func (e *Endpoint) Stats() (Stats, error) {
-	var s Stats
-	err := e.do(func(d *dispatcher.Dispatcher, _ clock.Time) { s = d.Snapshot() })
-	return s, err
+// Stats reads the counters and the present state. Of several dispatchers it is the sum, and the largest of the delays.
+func (e *Endpoint) Stats() (all Stats, err error) {
+	err = e.each(func(c *core, _ clock.Time) {
+		s := c.d.Snapshot()
+		all.Add(&s)
+	})
+	if err != nil {
+		return Stats{}, err
+	}
+	return all, nil
 }
 
 // Audit checks the books: the sum of all sessions' windows against the credits issued, calls and requests against their
 // outcomes, and, with AF_XDP, that every frame has exactly one owner.
 func (e *Endpoint) Audit() error {
-	var err error
-	stopped := e.do(func(d *dispatcher.Dispatcher, _ clock.Time) {
-		err = d.Audit()
-		if frames, ok := e.bare.(interface{ Audit() error }); ok {
-			err = errors.Join(err, frames.Audit())
+	var errs []error
+	stopped := e.each(func(c *core, _ clock.Time) {
+		errs = append(errs, c.d.Audit())
+		if frames, ok := c.bare.(interface{ Audit() error }); ok {
+			errs = append(errs, frames.Audit())
 		}
 	})
-	if stopped != nil {
-		return stopped
-	}
-	return err
+	return errors.Join(append(errs, stopped)...)
 }
 
-// start makes the loop run, once, and has somebody look after the port's interface.
+// start makes the loops run, once, and has somebody look after the port's interface.
 func (e *Endpoint) start() {
 	e.starts.Do(func() {
-		e.loop.Start()
+		for _, c := range e.cores {
+			c.loop.Start()
+		}
 		if port, ok := e.bare.(xdpPort); ok {
-			own := func(f func()) bool {
-				return e.loop.Do(func(*dispatcher.Dispatcher, clock.Time) { f() }) == nil
-			}
-			e.keeper.Go(func() { port.Keep(own, e.closed) })
+			e.keeper.Go(func() { port.Keep(e.own, e.closed) })
 		}
 	})
 }
@@ -257,15 +241,6 @@ func (e *Endpoint) Trouble() string {
 	return ""
 }
 
-// do runs f as the dispatcher's owner and waits for it.
-func (e *Endpoint) do(f func(d *dispatcher.Dispatcher, now clock.Time)) error {
-	e.start()
-	if err := e.loop.Do(f); err != nil {
-		return ErrClosed
-	}
-	return nil
-}
-
 // reserve makes the endpoint a server's: it can have one.
 func (e *Endpoint) reserve() error {
 	e.mu.Lock()
@@ -277,9 +252,13 @@ func (e *Endpoint) reserve() error {
 	return nil
 }
 
-// serve has the endpoint accept connections from here on.
-func (e *Endpoint) serve(cfg dispatcher.ServeConfig) error {
-	return e.do(func(d *dispatcher.Dispatcher, _ clock.Time) { e.loop.SetWorkers(d.Serve(cfg)) })
+// serve has the endpoint accept connections from here on, each dispatcher by its own configuration.
+func (e *Endpoint) serve(cfgs []dispatcher.ServeConfig) error {
+	i := 0
+	return e.each(func(c *core, _ clock.Time) {
+		c.loop.SetWorkers(c.d.Serve(cfgs[i]))
+		i++
+	})
 }
 
 func (e *Endpoint) slotsMax() int { return e.cfg.Slots }
@@ -294,14 +273,13 @@ const closePatience = time.Second
 func (e *Endpoint) Close() error {
 	e.closes.Do(func() {
 		close(e.closed)
-		e.start() // so that the task below finds a loop
-		_ = e.loop.Do(func(d *dispatcher.Dispatcher, now clock.Time) {
-			e.shut = true // a session that was opened from here on would have nobody to end its calls
-			d.Close(now)
+		_ = e.each(func(c *core, now clock.Time) {
+			c.shut = true // a session that was opened from here on would have nobody to end its calls
+			c.d.Close(now)
 		})
 		e.keeper.Wait()
 		e.life.end()
-		e.err = e.loop.Stop(closePatience)
+		e.err = e.stop()
 	})
 	return e.err
 }

@@ -15,7 +15,7 @@ import (
 
 // xdpPlacesIPv6 have nothing but IPv6: AF_XDP, and one end of it on either side.
 func xdpPlacesIPv6(t *testing.T) (all []place) {
-	pair := labtest.TryPair(t, lab.PairConfig{IPv6: true})
+	pair := labtest.TryPair(t, wideIPv6())
 	if pair == nil {
 		return nil
 	}
@@ -34,7 +34,7 @@ func xdpPlacesIPv6(t *testing.T) (all []place) {
 // TestDualStack has one server on AF_XDP answer clients over IPv4 and IPv6, on kernel UDP and on AF_XDP. An endpoint with both
 // addresses dials either.
 func TestDualStack(t *testing.T) {
-	pair := labtest.NewPair(t, lab.PairConfig{IPv6: true})
+	pair := labtest.NewPair(t, wideIPv6())
 	p := place{
 		name: "xdp", onServer: pair.A.Do, onClient: pair.B.Do,
 		server: sw.EndpointConfig{Interface: pair.A.Interface, RequireXDP: true, Port: 7700},
@@ -62,7 +62,7 @@ func TestDualStack(t *testing.T) {
 
 // TestLinkLocal calls by the addresses that nobody configured, over AF_XDP and over kernel UDP.
 func TestLinkLocal(t *testing.T) {
-	pair := labtest.NewPair(t, lab.PairConfig{IPv6: true})
+	pair := labtest.NewPair(t, wideIPv6())
 	own := func(end *lab.End) (found netip.Addr) {
 		if err := end.Do(func() error {
 			device, err := net.InterfaceByName(end.Interface)

@@ -29,7 +29,7 @@ var rungs = []struct {
 
 // TestRungs has every rung at one end call every rung at the other. So native meets generic, and AF_XDP meets kernel UDP, in both directions.
 func TestRungs(t *testing.T) {
-	pair := labtest.NewPair(t, lab.PairConfig{})
+	pair := labtest.NewPair(t, wide())
 	for _, server := range rungs {
 		t.Run("server "+server.mode.String(), func(t *testing.T) {
 			p := onPair(pair)
@@ -65,7 +65,7 @@ func TestRungs(t *testing.T) {
 
 // TestRungsNotToBeHad: who names a rung gets that one or an error with its cure, and never another; what contradicts itself opens nothing.
 func TestRungsNotToBeHad(t *testing.T) {
-	pair := labtest.NewPair(t, lab.PairConfig{})
+	pair := labtest.NewPair(t, wide())
 	loopback := onLoopback(t, pair.A)
 	for name, c := range map[string]struct {
 		cfg  sw.EndpointConfig
@@ -109,7 +109,7 @@ func TestRungsNotToBeHad(t *testing.T) {
 
 // TestUDPAtAnAddress: kernel UDP of an interface is at the address that is named, also of the other family.
 func TestUDPAtAnAddress(t *testing.T) {
-	pair := labtest.NewPair(t, lab.PairConfig{IPv6: true})
+	pair := labtest.NewPair(t, wideIPv6())
 	for address, want := range map[netip.Addr]netip.Addr{
 		{}:                               pair.A.Address.Addr(),
 		netip.IPv4Unspecified():          pair.A.Address.Addr(),
@@ -135,7 +135,7 @@ func TestUDPAtAnAddress(t *testing.T) {
 
 // TestUDPDialsEitherFamily: a client on kernel UDP of an interface is at its address of the family that it dials.
 func TestUDPDialsEitherFamily(t *testing.T) {
-	pair := labtest.NewPair(t, lab.PairConfig{IPv6: true})
+	pair := labtest.NewPair(t, wideIPv6())
 	p := place{
 		name: "xdp", onServer: pair.A.Do, onClient: pair.B.Do,
 		server: sw.EndpointConfig{Interface: pair.A.Interface, Mode: sw.ModeCopy, Port: 7700},
@@ -166,7 +166,7 @@ func onLoopback(t *testing.T, end *lab.End) string {
 
 // TestLoopback: the loopback interface has no Ethernet addresses, so auto serves by kernel UDP there, and says why.
 func TestLoopback(t *testing.T) {
-	pair := labtest.NewPair(t, lab.PairConfig{})
+	pair := labtest.NewPair(t, wide())
 	for mode, says := range map[sw.Mode]string{sw.ModeAuto: "kernel UDP (AF_XDP on lo is not to be had: ", sw.ModeUDP: "kernel UDP"} {
 		p := place{
 			name: "udp", onServer: pair.A.Do, onClient: pair.A.Do,
@@ -202,7 +202,7 @@ func onBridge(t *testing.T, end *lab.End) string {
 
 // TestNoNativeXDP serves on a bridge, whose driver has no XDP: auto comes to generic by itself, and who named another rung is told.
 func TestNoNativeXDP(t *testing.T) {
-	pair := labtest.NewPair(t, lab.PairConfig{})
+	pair := labtest.NewPair(t, wide())
 	p := place{name: "xdp", onServer: pair.A.Do, onClient: pair.B.Do}
 	p.server.Interface = onBridge(t, pair.A)
 	for mode, says := range map[sw.Mode]string{sw.ModeAuto: " (no native XDP there)", sw.ModeGeneric: ""} {
@@ -240,7 +240,7 @@ func TestNoNativeXDP(t *testing.T) {
 func TestRungIsKept(t *testing.T) {
 	for _, mode := range []sw.Mode{sw.ModeAuto, sw.ModeCopy, sw.ModeGeneric} {
 		t.Run(mode.String(), func(t *testing.T) {
-			pair := labtest.NewPair(t, lab.PairConfig{})
+			pair := labtest.NewPair(t, wide())
 			p := onPair(pair)
 			p.server.Mode = mode
 			srv, cli := start(t, p, sw.ServerConfig{SLO: brisk}, map[string]sw.Handler{"echo": echo})

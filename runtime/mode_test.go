@@ -43,7 +43,7 @@ func attachForeign(t *testing.T, end *lab.End) {
 // TestFallback opens where AF_XDP is not to be had: kernel UDP serves, and Mode says why; or opening fails, if AF_XDP is required.
 // Whoever is there is left alone.
 func TestFallback(t *testing.T) {
-	pair := labtest.NewPair(t, lab.PairConfig{})
+	pair := labtest.NewPair(t, wide())
 	attachForeign(t, pair.A)
 	address := pair.A.Address.Addr()
 	for name, c := range map[string]struct {
@@ -107,7 +107,7 @@ func TestFallback(t *testing.T) {
 
 // TestPeerChangesItsMAC gives the client's interface another MAC, which takes the link down and up: calls go on.
 func TestPeerChangesItsMAC(t *testing.T) {
-	pair := labtest.NewPair(t, lab.PairConfig{})
+	pair := labtest.NewPair(t, wide())
 	p := place{
 		name: "xdp", onServer: pair.A.Do, onClient: pair.B.Do,
 		server: sw.EndpointConfig{Interface: pair.A.Interface, RequireXDP: true},
@@ -142,7 +142,7 @@ func TestPeerChangesItsMAC(t *testing.T) {
 
 // TestDialAttachesNothing dials in a namespace of its own without naming an interface, as a library does that is told nothing.
 func TestDialAttachesNothing(t *testing.T) {
-	pair := labtest.NewPair(t, lab.PairConfig{})
+	pair := labtest.NewPair(t, wide())
 	var cli *sw.Client
 	err := pair.B.Do(func() (err error) {
 		cli, err = sw.Dial(context.Background(), "10.77.0.1:9", sw.ClientConfig{})

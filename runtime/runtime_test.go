@@ -2,6 +2,7 @@ package runtime_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -26,6 +27,8 @@ type place struct {
 func here(f func() error) error { return f() }
 
 var dedicated = flag.Bool("dedicated", false, "run all endpoints that tests open in dedicated mode")
+
+var dispatchers = flag.Int("dispatchers", 1, "run all endpoints that tests open with so many dispatchers")
 
 // places are all places that this process has the rights for. Root has both.
 func places(t *testing.T) []place {
@@ -68,6 +71,7 @@ func serve(t *testing.T, p place, cfg sw.ServerConfig, handlers map[string]sw.Ha
 		port := cfg.Endpoint.Port
 		cfg.Endpoint = p.server
 		cfg.Endpoint.Port, cfg.Endpoint.Dedicated = port, *dedicated
+		cfg.Endpoint.Dispatchers = cmp.Or(p.server.Dispatchers, *dispatchers)
 	}
 	r := &running{served: make(chan error, 1)}
 	if err := p.onServer(func() (err error) { r.Server, err = sw.NewServer(cfg); return err }); err != nil {
@@ -99,6 +103,7 @@ func dial(t *testing.T, p place, address string, cfg sw.ClientConfig) *sw.Client
 		slots := cfg.Endpoint.Slots
 		cfg.Endpoint = p.client
 		cfg.Endpoint.Slots, cfg.Endpoint.Dedicated = slots, *dedicated
+		cfg.Endpoint.Dispatchers = cmp.Or(p.client.Dispatchers, *dispatchers)
 	}
 	var cli *sw.Client
 	err := p.onClient(func() (err error) {

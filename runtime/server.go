@@ -63,12 +63,16 @@ type ServerConfig struct {
 	// Tuning is what the settings of the other schemes are for: the SLO, the workers, the slots and the floor in it are those of
 	// this configuration.
 	Tuning SchemeParams
-	// Workers bounds the requests in service, blocked ones included. 0 = 256.
+	// Workers bounds the requests in service, blocked ones included. 0 = 256. Each of several dispatchers has its part of them, and at least one.
+	// Fewer are let in while handlers take longer than twice what they take alone, since they wait for a device or for each other.
 	Workers int
-	// Parallel is the number of handlers that can compute at the same time. 0 = GOMAXPROCS.
+	// Parallel is the number of handlers that can compute at the same time. 0 = GOMAXPROCS. It is shared out in the same way.
 	Parallel int
 	// Floor keeps a session that was just served from falling to no credit at all. The zero value keeps it, as the paper's artifact does.
 	NoFloor bool
+	// Weight says what share of the credits each session of a client gets where they are scarce: twice that of another's for twice its weight, and
+	// zero counts as 1. Nil = all have the same. It is asked when a session registers, on the loop: it must not block.
+	Weight func(client netip.AddrPort) uint8
 	// DrainTimeout bounds the wait for admitted requests when Serve ends. 0 = 5 s.
 	DrainTimeout time.Duration
 }
@@ -131,23 +135,28 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	return s, nil
 }
 
-// serveConfig derives the control's settings from the SLO.
-func (s *Server) serveConfig() (dispatcher.ServeConfig, error) {
-	parallel := s.cfg.Parallel
-	if parallel == 0 {
-		parallel = parallelDefault()
-	}
+// serveConfig derives the control's settings from the SLO. Of several dispatchers each has its part of the workers, of the smallest pool and of its growth.
+func (s *Server) serveConfig(i int) (dispatcher.ServeConfig, error) {
+	count := len(s.ep.cores)
+	parallel := share(cmp.Or(s.cfg.Parallel, parallelDefault()), i, count)
 	params := s.cfg.Tuning
 	params.SLO, params.Workers, params.Slots, params.NoFloor = s.cfg.SLO, parallel, s.ep.slotsMax(), s.cfg.NoFloor
+	params.Share = 1 / float64(count)
 	scheme, err := baseline.Lookup(s.cfg.Scheme, params)
 	if err != nil {
 		return dispatcher.ServeConfig{}, err
 	}
-	ledger := credit.Config{Slots: min(scheme.Slots, params.Slots), MaxSessions: s.ep.cfg.SessionsMax, Asking: scheme.Asking}
-	return dispatcher.ServeConfig{
+	ledger := credit.Config{Slots: min(scheme.Slots, params.Slots), MaxSessions: s.ep.cfg.sessionsMax(), Asking: scheme.Asking}
+	cfg := dispatcher.ServeConfig{
 		Credit:  credit.NewLedger(ledger, scheme.NewController()),
-		Workers: s.cfg.Workers, Parallel: parallel, TargetDelay: scheme.TargetDelay, DropThreshold: scheme.DropThreshold,
-	}, nil
+		Workers: share(cmp.Or(s.cfg.Workers, dispatcher.WorkersDefault), i, count), Parallel: parallel,
+		QueueMax: share(dispatcher.QueueDefault, i, count), AdaptWorkers: scheme.AdaptWorkers,
+		TargetDelay: scheme.TargetDelay, DropThreshold: scheme.DropThreshold,
+	}
+	if s.cfg.Weight != nil {
+		cfg.Weight = func(client wire.Addr) uint8 { return s.cfg.Weight(client.AddrPort()) }
+	}
+	return cfg, nil
 }
 
 // Endpoint is the server's port.
@@ -156,11 +165,11 @@ func (s *Server) Endpoint() *Endpoint { return s.ep }
 // Addr is the address that clients dial; if there are two, the IPv4 one. [Endpoint.Addrs] are all.
 func (s *Server) Addr() string { return s.ep.Addr() }
 
-// Credits reads what the server has in its books for each session, in no order. The loop serves nobody meanwhile, which takes it time in
+// Credits reads what the server has in its books for each session, in no order. A loop serves nobody meanwhile, which takes it time in
 // proportion to the sessions: it is for tests and for people, not for a monitor.
 func (s *Server) Credits() (all []Credit, err error) {
-	err = s.ep.do(func(d *dispatcher.Dispatcher, _ clock.Time) {
-		d.EachCredit(func(c Credit) { all = append(all, c) })
+	err = s.ep.each(func(c *core, _ clock.Time) {
+		c.d.EachCredit(func(c Credit) { all = append(all, c) })
 	})
 	return all, err
 }
@@ -174,10 +183,14 @@ func (s *Server) Handle(method string, h Handler) error {
 	if h == nil {
 		return fmt.Errorf("registering method %s: no handler", method)
 	}
-	m := &dispatcher.Method{Name: method, ID: wire.MethodOf(method)}
-	m.Run = func(inner *dispatcher.Request) { s.run(method, h, inner) }
+	run := func(inner *dispatcher.Request) { s.run(method, h, inner) }
 	var err error
-	if stopped := s.ep.do(func(d *dispatcher.Dispatcher, _ clock.Time) { err = d.Register(m) }); stopped != nil {
+	stopped := s.ep.each(func(c *core, _ clock.Time) {
+		if err == nil { // what the first one refuses, none gets
+			err = c.d.Register(&dispatcher.Method{Name: method, ID: wire.MethodOf(method), Run: run})
+		}
+	})
+	if stopped != nil {
 		return stopped
 	}
 	if err != nil {
@@ -265,10 +278,15 @@ func (s *Server) logPanic(method string, v any) {
 func (s *Server) Serve(ctx context.Context) error {
 	var err error
 	s.serves.Do(func() {
-		var cfg dispatcher.ServeConfig
-		if cfg, err = s.serveConfig(); err == nil {
-			err = s.ep.serve(cfg)
+		var cfgs []dispatcher.ServeConfig
+		for i := range s.ep.cores {
+			var cfg dispatcher.ServeConfig
+			if cfg, err = s.serveConfig(i); err != nil {
+				return
+			}
+			cfgs = append(cfgs, cfg)
 		}
+		err = s.ep.serve(cfgs)
 	})
 	if err != nil {
 		return err
@@ -294,9 +312,9 @@ func (s *Server) drain() error {
 	deadline := time.Now().Add(s.cfg.DrainTimeout)
 	for {
 		pending := 0
-		err := s.ep.do(func(d *dispatcher.Dispatcher, _ clock.Time) {
-			d.Drain()
-			pending = d.Pending()
+		err := s.ep.each(func(c *core, _ clock.Time) {
+			c.d.Drain()
+			pending += c.d.Pending()
 		})
 		if err != nil || pending == 0 {
 			return err

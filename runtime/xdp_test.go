@@ -14,7 +14,7 @@ import (
 
 // xdpPlaces are both ends of a pair with AF_XDP, if this process has the rights.
 func xdpPlaces(t *testing.T) []place {
-	pair := labtest.TryPair(t, lab.PairConfig{})
+	pair := labtest.TryPair(t, wide())
 	if pair == nil {
 		return nil
 	}
@@ -63,4 +63,15 @@ func TestMixedPorts(t *testing.T) {
 			})
 		}
 	}
+}
+
+// wide is a pair with queues for the dispatchers of its ends.
+func wide() lab.PairConfig {
+	return lab.PairConfig{RxQueueCount: *dispatchers, TxQueueCount: *dispatchers}
+}
+
+func wideIPv6() lab.PairConfig {
+	cfg := wide()
+	cfg.IPv6 = true
+	return cfg
 }

@@ -13,8 +13,9 @@
 // A frame goes pool, fill, kernel, RX, us, pool; or pool, us, TX, kernel, completion, pool. The producer writes entries and
 // then publishes its index with one store; the consumer loads that index once, reads the entries, and
 // publishes how far it came. Both sides keep private copies of both indices, so that a batch costs one load
-// and one store. If the fill ring runs dry, packets are lost without the sender knowing; if the completion
-// ring is full, nothing is sent. Neither happens here as long as the owner calls [Queue.Receive] and [Queue.Kick].
+// and one store. The fill ring is topped up when a sixteenth of it is missing; if it runs dry, packets are lost
+// without the sender knowing. If the completion ring is full, nothing is sent. Neither happens here as long as the
+// owner calls [Queue.Receive] and [Queue.Kick].
 //
 // # Lifetimes
 //

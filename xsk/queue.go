@@ -5,6 +5,7 @@ package xsk
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -26,6 +27,8 @@ type Queue struct {
 	fillLimit int  // frames that reception may hold: a full fill ring and a full RX ring
 	txLimit   int  // frames that transmission may hold, so that TX and completion ring always have room
 	fillShort bool // the fill ring had room that the pool could not fill: try again without being asked
+	spent     int  // frames received since the fill ring was topped up
+	spentMax  int  // that many make it due again
 	mode      Mode
 	losses    Losses
 	socket    *socket // nil on plain memory
@@ -52,28 +55,31 @@ type Statistics struct {
 }
 
 // Receive takes up to len(batch) packets off the RX ring and returns how many. Their frames are the caller's until
-// Release. The fill ring is topped up before it returns, so that a slow caller does not starve reception.
+// Release. Before it returns, the fill ring is topped up if a sixteenth of it is missing, so that a slow caller does not starve reception, and
+// a quick one does not pay for each packet what the kernel need not know yet.
 func (q *Queue) Receive(batch []frame.Desc) int {
 	granted := q.rx.available(uint32(len(batch)))
 	if granted == 0 {
-		if q.fillShort || q.fill.needWakeup() {
-			q.Refill()
-		}
+		q.refillIfDue()
 		return 0
 	}
-	count := 0
-	for range granted {
-		desc := q.rx.get()
-		if !q.pool.Contains(desc.Addr, desc.Len) || !q.pool.Move(desc.Addr, frame.Fill, frame.Rx) {
-			q.losses.ReceiveInvalid++
-			continue
-		}
-		batch[count] = desc
-		count++
+	batch = batch[:granted]
+	q.rx.getAll(batch)
+	if !q.pool.ContainsAll(batch) {
+		batch = slices.DeleteFunc(batch, func(d frame.Desc) bool { return !q.pool.Contains(d.Addr, d.Len) })
 	}
+	count := q.pool.MoveAll(batch, frame.Fill, frame.Rx)
+	q.losses.ReceiveInvalid += uint64(int(granted) - count)
 	q.rx.release()
-	q.Refill()
+	q.spent += int(granted)
+	q.refillIfDue()
 	return count
+}
+
+func (q *Queue) refillIfDue() {
+	if q.spent >= q.spentMax || q.fillShort || q.fill.needWakeup() {
+		q.Refill()
+	}
 }
 
 // Refill tops the fill ring up from the pool and returns how many frames it added. Receive calls it whenever it is due;
@@ -81,17 +87,18 @@ func (q *Queue) Receive(batch []frame.Desc) int {
 func (q *Queue) Refill() int {
 	room := q.fill.room(uint32(max(0, q.fillLimit-q.pool.Held(q.holder, frame.Fill))))
 	free := uint32(q.pool.Count(frame.Free))
+	q.spent = 0
 	q.fillShort = room > free
 	granted := min(room, free)
-	for range granted {
-		addr, _ := q.pool.Take(frame.Fill, q.holder) // granted is at most what is free
-		if q.mode == ModeZeroCopy {
-			// A driver without metadata would leave the stamp of this frame's previous packet there.
-			clear(q.memory[addr+q.start-2*stampSize:][:2*stampSize])
-		}
-		q.fill.put(addr)
-	}
 	if granted > 0 {
+		taken := q.pool.TakeAll(int(granted), frame.Fill, q.holder)
+		if q.mode == ModeZeroCopy {
+			// A driver without metadata would leave the stamps of these frames' previous packets there.
+			for _, addr := range taken {
+				clear(q.memory[addr+q.start-2*stampSize:][:2*stampSize])
+			}
+		}
+		q.fill.putAll(taken)
 		q.fill.publish()
 	}
 	if q.fill.needWakeup() {

@@ -387,32 +387,3 @@ func BenchmarkQueue(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(batch)), "ns/packet")
 }
-
-// TestReceiveTopsUpLater empties the pool, so that the fill ring cannot be kept full, and gives frames back: the next Receive
-// must make up for it although nothing has arrived.
-func TestReceiveTopsUpLater(t *testing.T) {
-	cfg := smallConfig
-	cfg.FrameCount = cfg.FillRingSize + cfg.RxRingSize + cfg.TxRingSize
-	queue, kernel := newTestQueue(t, cfg)
-	for submit(t, queue, []byte("packet")) {
-		continue // all frames that transmission may have
-	}
-	batch := make([]frame.Desc, 24)
-	held := batch[:0]
-	for range 3 {
-		for range 8 {
-			if !kernel.Deliver([]byte("packet"), 0) {
-				t.Fatal("no frame to deliver in")
-			}
-		}
-		n := queue.Receive(batch[len(held):])
-		held = batch[:len(held)+n]
-	}
-	if len(held) != 24 || queue.Frames(frame.Free) != 0 || kernel.Fill.Len() != 8 {
-		t.Fatalf("%d held, %d free, %d on the fill ring", len(held), queue.Frames(frame.Free), kernel.Fill.Len())
-	}
-	queue.Release(held)
-	if n := queue.Receive(batch); n != 0 || kernel.Fill.Len() != cfg.FillRingSize {
-		t.Errorf("received %d; %d on the fill ring, want %d", n, kernel.Fill.Len(), cfg.FillRingSize)
-	}
-}

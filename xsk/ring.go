@@ -61,6 +61,14 @@ func (r *producer[T]) put(value T) {
 	r.next++
 }
 
+// putAll is put of many.
+func (r *producer[T]) putAll(values []T) {
+	if n := copy(r.shared.Entries[r.next&r.mask:], values); n < len(values) {
+		copy(r.shared.Entries, values[n:])
+	}
+	r.next += uint32(len(values))
+}
+
 // publish gives all entries put so far to the kernel.
 func (r *producer[T]) publish() { atomic.StoreUint32(r.shared.Producer, r.next) }
 
@@ -103,6 +111,14 @@ func (r *consumer[T]) get() T {
 	value := r.shared.Entries[r.next&r.mask]
 	r.next++
 	return value
+}
+
+// getAll is get of as many as fit.
+func (r *consumer[T]) getAll(into []T) {
+	if n := copy(into, r.shared.Entries[r.next&r.mask:]); n < len(into) {
+		copy(into[n:], r.shared.Entries)
+	}
+	r.next += uint32(len(into))
 }
 
 // release gives the slots of all entries read so far back to the kernel.

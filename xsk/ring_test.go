@@ -35,11 +35,18 @@ func TestProducerAgainstTwin(t *testing.T) {
 			if granted != min(want, free) {
 				t.Fatalf("step %d: room for %d of %d, want %d", step, granted, want, min(want, free))
 			}
-			for range granted {
-				value := frame.Addr(random.Uint64())
-				ring.Put(value)
-				hidden = append(hidden, value)
+			values := make([]frame.Addr, granted)
+			for i := range values {
+				values[i] = frame.Addr(random.Uint64())
 			}
+			if random.IntN(2) == 0 {
+				ring.PutAll(values)
+			} else {
+				for _, value := range values {
+					ring.Put(value)
+				}
+			}
+			hidden = append(hidden, values...)
 		case 1:
 			ring.Publish()
 			published = append(published, hidden...)
@@ -83,12 +90,18 @@ func TestConsumerAgainstTwin(t *testing.T) {
 			if granted > want || granted > uint32(len(unread)) || granted == 0 && len(unread) > 0 {
 				t.Fatalf("step %d: %d available of %d, unread are %d", step, granted, want, len(unread))
 			}
-			for range granted {
-				if value := ring.Get(); value != unread[0] {
-					t.Fatalf("step %d: read %v, want %v", step, value, unread[0])
+			values := make([]frame.Desc, granted)
+			if random.IntN(2) == 0 {
+				ring.GetAll(values)
+			} else {
+				for i := range values {
+					values[i] = ring.Get()
 				}
-				unread, held = unread[1:], held+1
 			}
+			if !slices.Equal(values, unread[:granted]) {
+				t.Fatalf("step %d: read %v, want %v", step, values, unread[:granted])
+			}
+			unread, held = unread[granted:], held+int(granted)
 		case 2:
 			ring.Release()
 			held = 0

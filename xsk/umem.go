@@ -196,6 +196,7 @@ func (u *UMEM) newQueue(holder frame.Holder, memory Memory, mode Mode) *Queue {
 		wakeRx:     memory.WakeRx,
 		fillLimit:  u.cfg.FillRingSize + u.cfg.RxRingSize,
 		txLimit:    u.cfg.TxRingSize,
+		spentMax:   max(1, u.cfg.FillRingSize/16),
 		mode:       mode,
 	}
 	u.queues[holder] = q
@@ -213,9 +214,7 @@ func (u *UMEM) remove(q *Queue) {
 
 // Release gives received frames back to the pool. The bytes of the batch must not be used after it.
 func (u *UMEM) Release(batch []frame.Desc) {
-	for i := range batch {
-		u.pool.Move(batch[i].Addr, frame.Rx, frame.Free)
-	}
+	u.pool.MoveAll(batch, frame.Rx, frame.Free)
 }
 
 // Bytes returns a received packet, from the Ethernet header on: the UMEM itself, valid until Release.
@@ -223,6 +222,13 @@ func (u *UMEM) Bytes(d frame.Desc) []byte {
 	end := d.Addr + frame.Addr(d.Len)
 	return u.memory[d.Addr:end:end]
 }
+
+// HandOver keeps a received frame from being released, while somebody else reads it: its bytes stay as they are until TakeBack. It is refused if
+// the frame was not received.
+func (u *UMEM) HandOver(d frame.Desc) bool { return u.pool.Move(d.Addr, frame.Rx, frame.Away) }
+
+// TakeBack gives a frame that was handed over back to the pool. Nobody may read it any more.
+func (u *UMEM) TakeBack(addr frame.Addr) { u.pool.Move(addr, frame.Away, frame.Free) }
 
 // Stamp returns the metadata before a received packet: its arrival in nanoseconds of CLOCK_MONOTONIC if the XDP program
 // stamped it, else 0. It is what the frame holds, so a caller that cannot trust the program must check it for sense.

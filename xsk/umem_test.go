@@ -139,11 +139,11 @@ func TestQueuesOnOneUMEMAtRandom(t *testing.T) {
 	random := seedtest.Rand(t)
 	queues, kernels := newTestQueues(t, 3)
 	umem := queues[0].UMEM
-	var held []frame.Desc
+	var held, away []frame.Desc
 	for range 5000 {
 		i := random.IntN(len(queues))
 		q, kernel := queues[i], kernels[i]
-		switch action := random.IntN(8); {
+		switch action := random.IntN(10); {
 		case q == nil && action < 2:
 			var err error
 			kernels[i] = kernels[i].Beside(random.Uint32())
@@ -164,6 +164,17 @@ func TestQueuesOnOneUMEMAtRandom(t *testing.T) {
 		case action < 6:
 			umem.Release(held)
 			held = held[:0]
+		case action == 6 && len(held) > 0:
+			last := held[len(held)-1]
+			held, away = held[:len(held)-1], append(away, last)
+			if !umem.HandOver(last) {
+				t.Fatal("a received frame is not handed over")
+			}
+		case action == 7:
+			for _, d := range away {
+				umem.TakeBack(d.Addr)
+			}
+			away = away[:0]
 		default:
 			if q.Room() {
 				submit(t, q, []byte{1, 2, 3})
@@ -177,6 +188,9 @@ func TestQueuesOnOneUMEMAtRandom(t *testing.T) {
 		}
 		if rx := umem.Frames(frame.Rx); rx != len(held) {
 			t.Fatalf("%d frames received, %d held", rx, len(held))
+		}
+		if n := umem.Frames(frame.Away); n != len(away) {
+			t.Fatalf("%d frames away, %d handed over", n, len(away))
 		}
 	}
 }

@@ -71,6 +71,7 @@ func serveArm(arm string) error {
 		"transmit":   takes(a.transmit),
 		"receive":    takes(a.receive),
 		"echo":       takes(a.echo),
+		"collect":    takes(a.collect),
 	})
 	return errors.Join(err, a.close())
 }

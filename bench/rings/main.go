@@ -27,15 +27,22 @@ var arms = [...]string{armOwn, exampleArm: armAsavie, armTuned}
 const exampleArm = 1
 
 // settings are the flags.
-type settings struct{ span }
+type settings struct {
+	span
+	Look time.Duration // from one look for received packets to the next
+}
 
 // The measures by their place in figures.
 const (
 	sendOne = iota
 	sendBurst
-	receive
-	echoP50
-	echoP99
+	receiveSpin
+	receiveSleep
+	collect
+	echoSpinP50
+	echoSpinP99
+	echoSleepP50
+	echoSleepP99
 	measureCount
 )
 
@@ -45,11 +52,15 @@ var measures = [measureCount]struct {
 	decimals   int
 	slow       bool // a lower figure is the better one
 }{
-	sendOne:   {name: "sent, one at a time", unit: "packets/s"},
-	sendBurst: {name: "sent, in bursts of 32", unit: "packets/s"},
-	receive:   {name: "received", unit: "packets/s"},
-	echoP50:   {name: "round trip, p50", unit: "ns", decimals: 2, slow: true},
-	echoP99:   {name: "round trip, p99", unit: "ns", decimals: 2, slow: true},
+	sendOne:      {name: "sent, one at a time", unit: "packets/s"},
+	sendBurst:    {name: "sent, in bursts of 32", unit: "packets/s"},
+	receiveSpin:  {name: "received, spinning", unit: "packets/s"},
+	receiveSleep: {name: "received, sleeping", unit: "packets/s"},
+	collect:      {name: "taken off the RX ring", unit: "ns", decimals: 3, slow: true},
+	echoSpinP50:  {name: "round trip, spinning, p50", unit: "ns", decimals: 2, slow: true},
+	echoSpinP99:  {name: "round trip, spinning, p99", unit: "ns", decimals: 2, slow: true},
+	echoSleepP50: {name: "round trip, sleeping, p50", unit: "ns", decimals: 2, slow: true},
+	echoSleepP99: {name: "round trip, sleeping, p99", unit: "ns", decimals: 2, slow: true},
 }
 
 // experiment holds figures by arm, measure and round.
@@ -68,10 +79,11 @@ func main() {
 		Flags: func(f *flag.FlagSet) {
 			f.DurationVar(&s.Window, "window", 300*time.Millisecond, "measured time of each figure")
 			f.DurationVar(&s.Warmup, "warmup", 100*time.Millisecond, "load before it")
+			f.DurationVar(&s.Look, "look", 5*time.Microsecond, "time from one look to the next of who receives as much as comes; 0 = at once")
 		},
 		Run: func(ctx context.Context, r *prove.Run) error {
-			if s.Window <= 0 || s.Warmup < 0 {
-				return errors.New("-window must be above 0, and -warmup not below")
+			if s.Window <= 0 || s.Warmup < 0 || s.Look < 0 {
+				return errors.New("-window must be above 0, -warmup and -look not below")
 			}
 			e, err := measure(ctx, r, s)
 			if err != nil {
@@ -148,31 +160,47 @@ func (e *experiment) transmit(ctx context.Context, l *lab.Lab, arm int) error {
 	return nil
 }
 
-// receive has the peer send as fast as it can.
+// receive has the peer send as fast as it can, to who spins and to who sleeps.
 func (e *experiment) receive(ctx context.Context, l *lab.Lab, arm int) error {
 	if err := l.Server.Call(ctx, "flood", nil, nil); err != nil {
 		return err
 	}
-	var c counted
-	if err := errors.Join(l.Client.Call(ctx, "receive", e.span, &c), l.Server.Call(ctx, "quiet", nil, nil)); err != nil {
-		return err
+	for _, m := range []struct {
+		at    int
+		sleep bool
+	}{{receiveSpin, false}, {receiveSleep, true}} {
+		var c counted
+		if err := l.Client.Call(ctx, "receive", receptionRequest{e.Look, m.sleep, e.span}, &c); err != nil {
+			return err
+		}
+		e.add(arm, m.at, c.PerS)
 	}
-	e.add(arm, receive, c.PerS)
-	return nil
+	return l.Server.Call(ctx, "quiet", nil, nil)
 }
 
-// echo bounces single packets.
+// echo bounces packets: many that are then taken at once, and single ones.
 func (e *experiment) echo(ctx context.Context, l *lab.Lab, arm int) error {
 	if err := l.Server.Call(ctx, "echo", nil, nil); err != nil {
 		return err
 	}
-	var c echoed
-	if err := l.Client.Call(ctx, "echo", e.span, &c); err != nil {
+	var many collected
+	if err := l.Client.Call(ctx, "collect", e.span, &many); err != nil {
 		return err
 	}
-	e.add(arm, echoP50, float64(c.NsP50))
-	e.add(arm, echoP99, float64(c.NsP99))
-	e.lost[arm] += c.Lost
+	e.add(arm, collect, many.NsP50)
+	e.lost[arm] += many.Lost
+	for _, m := range []struct {
+		p50, p99 int
+		sleep    bool
+	}{{echoSpinP50, echoSpinP99, false}, {echoSleepP50, echoSleepP99, true}} {
+		var c echoed
+		if err := l.Client.Call(ctx, "echo", receptionRequest{0, m.sleep, e.span}, &c); err != nil {
+			return err
+		}
+		e.add(arm, m.p50, float64(c.NsP50))
+		e.add(arm, m.p99, float64(c.NsP99))
+		e.lost[arm] += c.Lost
+	}
 	return nil
 }
 

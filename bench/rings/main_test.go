@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 func TestEveryArmIsMeasured(t *testing.T) {
 	labtest.Require(t)
 	r := prove.NewRun("rings", 1)
-	e, err := measure(context.Background(), r, settings{span{Warmup: time.Millisecond, Window: 5 * time.Millisecond}})
+	e, err := measure(context.Background(), r, settings{span: span{Warmup: time.Millisecond, Window: 5 * time.Millisecond}, Look: time.Microsecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,8 +40,8 @@ func TestEveryArmIsMeasured(t *testing.T) {
 func TestGainIsOfTheSameRound(t *testing.T) {
 	e := &experiment{}
 	e.got[0][sendOne], e.got[1][sendOne] = []float64{20, 300, 40}, []float64{10, 100, 10}
-	e.got[0][echoP50], e.got[1][echoP50] = []float64{10, 100, 10}, []float64{20, 300, 40}
-	for _, at := range []int{sendOne, echoP50} {
+	e.got[0][echoSpinP50], e.got[1][echoSpinP50] = []float64{10, 100, 10}, []float64{20, 300, 40}
+	for _, at := range []int{sendOne, echoSpinP50} {
 		if got := e.gain(1, at); got.Median != 3 || got.Min != 2 || got.Max != 4 {
 			t.Errorf("%s: %+v", measures[at].name, got)
 		}
@@ -57,7 +57,7 @@ func TestBounds(t *testing.T) {
 		}
 	}
 	e.got[0][sendOne] = []float64{90, 101}
-	e.got[0][receive] = []float64{90, 99}
+	e.got[0][receiveSpin] = []float64{90, 99}
 	e.got[0][sendBurst] = []float64{114, 114}
 	r := prove.NewRun("rings", 2)
 	if err := e.show(r); err != nil {

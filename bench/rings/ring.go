@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/asavie/xdp"
+	"golang.org/x/sys/unix"
 
 	"github.com/stillwater-rpc/stillwater/xsk"
 	"github.com/stillwater-rpc/stillwater/xsk/frame"
@@ -19,6 +20,10 @@ type ring interface {
 	send(packet []byte, count int) (int, error)
 	// receive takes what there is, up to batchMax packets, reads the length of each, and gives their frames back.
 	receive() int
+	// waiting is how many packets are there.
+	waiting() int
+	// wait sleeps in poll(2) until a packet is there, or for a few milliseconds.
+	wait() error
 	// outstanding is how many frames the kernel has, after another look and another kick.
 	outstanding() (int, error)
 	close() error
@@ -26,6 +31,9 @@ type ring interface {
 
 // batchMax is how many packets are received at a time.
 const batchMax = 64
+
+// sleepMs is how long a wait sleeps at most, in milliseconds: what goes on without packets must still be noticed.
+const sleepMs = 5
 
 // The arms by their names in results and on the hidden command line.
 const (
@@ -43,7 +51,9 @@ func openRing(arm string, ifindex int) (ring, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &ownRing{queue: q, batch: make([]frame.Desc, batchMax)}, nil
+		return &ownRing{
+			queue: q, batch: make([]frame.Desc, batchMax), poll: []unix.PollFd{{Fd: int32(q.FD()), Events: unix.POLLIN}},
+		}, nil
 	case armAsavie, armTuned:
 		return openAsavie(&cfg, arm == armTuned)
 	}
@@ -54,6 +64,7 @@ func openRing(arm string, ifindex int) (ring, error) {
 type ownRing struct {
 	queue    *xsk.Queue
 	batch    []frame.Desc
+	poll     []unix.PollFd
 	received int // bytes
 }
 
@@ -81,6 +92,15 @@ func (r *ownRing) receive() int {
 	}
 	r.queue.Release(r.batch[:n])
 	return n
+}
+
+func (r *ownRing) waiting() int { return r.queue.Received() }
+
+func (r *ownRing) wait() error {
+	if _, err := unix.Poll(r.poll, sleepMs); err != nil && err != unix.EINTR { // the Go runtime interrupts by SIGURG
+		return fmt.Errorf("poll: %w", err)
+	}
+	return nil
 }
 
 func (r *ownRing) outstanding() (int, error) {
@@ -157,6 +177,13 @@ func (r *asavieRing) receive() int {
 }
 
 func (r *asavieRing) refill() { r.socket.Fill(r.socket.GetDescs(r.socket.NumFreeFillSlots())) }
+
+func (r *asavieRing) waiting() int { return r.socket.NumReceived() }
+
+func (r *asavieRing) wait() error {
+	_, _, err := r.socket.Poll(sleepMs)
+	return err
+}
 
 func (r *asavieRing) outstanding() (int, error) {
 	r.complete()

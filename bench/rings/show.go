@@ -36,7 +36,7 @@ func (e *experiment) gain(arm, at int) prove.Spread {
 
 func (e *experiment) show(r *prove.Run) error {
 	table := report.NewTable(r.Out, false,
-		report.Column{Title: "measure", Width: 22, Left: true},
+		report.Column{Title: "measure", Width: 25, Left: true},
 		report.Column{Title: "rings", Width: 18, Left: true},
 		report.Column{Title: "figure", Unit: "k/s or us", Width: 22},
 		report.Column{Title: "ours better", Unit: "times", Width: 18},

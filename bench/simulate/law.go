@@ -20,9 +20,9 @@ type SEDA struct {
 	AdjD   float64  `json:"adj_d,omitempty"`  // divisor down
 }
 
-// Pause is a time in which no CPU of the server does anything, again and again.
+// Pause is a time in which a CPU of the server does nothing, again and again, each by itself.
 type Pause struct {
-	Every Duration `json:"every"` // from one beginning to the next
+	Every Duration `json:"every"` // on average, from one to the next of a CPU
 	For   Duration `json:"for"`
 }
 

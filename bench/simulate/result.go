@@ -35,9 +35,23 @@ type Result struct {
 	CreditPerS      float64 `json:"credit_messages_per_s"` // explicit credit updates and probes
 	DelayMean       float64 `json:"delay_ns_mean"`         // the server's signal, at each update of the pool
 
+	// What it takes, for each request that reached the server with a credit.
+	PacketsPerRequest float64 `json:"packets_per_request"`         // both ways
+	CreditPerRequest  float64 `json:"credit_messages_per_request"` // explicit credit updates and probes
+	EventsPerRequest  float64 `json:"events_per_request"`          // of the simulation: packets, timers and CPUs of both ends
+	CreditCost        float64 `json:"credit_cost_ratio"`           // of the server's CPU time, for explicit credit updates and probes
+
+	PoolUpdates uint64   `json:"pool_update_count"`
+	PoolCuts    uint64   `json:"pool_cut_count"` // updates that made the pool smaller
+	BusyRatio   float64  `json:"busy_ratio"`     // of the server's CPUs, by handlers that compute
+	WakeP99     float64  `json:"wake_ns_p99"`    // how long an answered call waited for a credit, of those that had to
+	Woken       uint64   `json:"woken_count"`    // calls that had to
+	LastAnswer  Duration `json:"last_answer"`    // when the last answer came, after the warm-up
+
 	Windows []WindowResult `json:"windows,omitempty"`
 
 	Calls      uint64   `json:"calls"`      // in all, warm-up included
+	Pending    uint64   `json:"pending"`    // of them, without an outcome at the end
 	Violations []string `json:"violations"` // of what must never happen
 }
 
@@ -60,6 +74,11 @@ type recorder struct {
 	play             *play
 	started          bool
 	before           dispatcher.Snapshot
+	madeBefore       uint64
+	eventsBefore     uint64
+	computedBefore   time.Duration
+	waits            *hdrhistogram.Histogram
+	lastAnswer       time.Duration
 	outcomes         [32]uint64
 	calls, good      uint64
 	latency, refused *hdrhistogram.Histogram
@@ -75,7 +94,7 @@ type window struct {
 }
 
 func newRecorder(p *play) *recorder {
-	r := &recorder{play: p, latency: newHistogram(), refused: newHistogram()}
+	r := &recorder{play: p, latency: newHistogram(), refused: newHistogram(), waits: newHistogram()}
 	if p.Window > 0 {
 		r.windows = make([]window, (p.Measure+p.Window-1)/p.Window)
 		for i := range r.windows {
@@ -95,6 +114,8 @@ func record(h *hdrhistogram.Histogram, d time.Duration) {
 func (r *recorder) begin() {
 	r.started = true
 	r.before = r.play.machine.Dispatcher().Snapshot()
+	r.madeBefore = r.play.world.Checks().Calls
+	r.eventsBefore, r.computedBefore = r.play.world.Events(), r.play.machine.Computed()
 }
 
 func (r *recorder) observe(o *sim.Observation) {
@@ -103,11 +124,15 @@ func (r *recorder) observe(o *sim.Observation) {
 	}
 	r.calls++
 	r.outcomes[o.Call.Outcome]++
-	w := r.window(r.play.world.Elapsed() - time.Duration(r.play.Warmup))
+	w := r.window(r.play.world.Elapsed() - r.play.begin())
 	switch o.Call.Outcome {
 	case dispatcher.OutcomeOK:
 		good := o.Latency <= time.Duration(r.play.SLO)
 		record(r.latency, o.Latency)
+		if wait := o.Call.Timing.ClientQueue; wait > 0 {
+			record(r.waits, wait)
+		}
+		r.lastAnswer = r.play.world.Elapsed() - r.play.begin()
 		if good {
 			r.good++
 		}
@@ -140,15 +165,18 @@ func (r *recorder) result(p *play) *Result {
 	checks := p.world.Checks()
 	out := &Result{
 		Scenario: p.Scenario, CapacityPerS: p.Capacity(),
-		GoodputPerS: float64(r.good) / span, ThroughputPerS: float64(r.latency.TotalCount()) / span, OfferedPerS: float64(r.calls) / span,
+		GoodputPerS: float64(r.good) / span, ThroughputPerS: float64(r.latency.TotalCount()) / span, OfferedPerS: float64(checks.Calls-r.madeBefore) / span,
 		LatencyP50: quantile(r.latency, 50), LatencyP99: quantile(r.latency, 99),
 		RejectMean: r.refused.Mean(), RejectP50: quantile(r.refused, 50), RejectP99: quantile(r.refused, 99),
 		Outcomes:     make(map[string]uint64),
 		ReceivedPerS: float64(now.PacketsReceived-r.before.PacketsReceived) / span, SentPerS: float64(now.PacketsSent-r.before.PacketsSent) / span,
 		CreditPerS: float64(now.CreditUpdates-r.before.CreditUpdates+now.Probes-r.before.Probes) / span,
 		DropRatio:  ratio(now.RejectedAll()-r.before.RejectedAll(), now.Offered-r.before.Offered),
-		Calls:      checks.Calls, Violations: checks.Violations(),
+		Calls:      checks.Calls, Pending: checks.Pending(), Violations: checks.Violations(),
+		PoolUpdates: now.Updates - r.before.Updates, PoolCuts: now.Cuts - r.before.Cuts,
+		WakeP99: quantile(r.waits, 99), Woken: uint64(r.waits.TotalCount()), LastAnswer: Duration(r.lastAnswer),
 	}
+	r.effort(p, out, &now)
 	if n := now.Updates - r.before.Updates; n > 0 {
 		out.DelayMean = float64(now.DelaySum-r.before.DelaySum) / float64(n)
 	}
@@ -169,6 +197,20 @@ func (r *recorder) result(p *play) *Result {
 		out.Windows = append(out.Windows, w.result(min(Duration(i+1)*p.Window, p.Measure), time.Duration(p.Window).Seconds()))
 	}
 	return out
+}
+
+// effort is what the run took, in messages and in time of the server's CPUs. With a drain, that is in it.
+func (r *recorder) effort(p *play, out *Result, now *dispatcher.Snapshot) {
+	updates, probes := now.CreditUpdates-r.before.CreditUpdates, now.Probes-r.before.Probes
+	if requests := float64(now.Offered - r.before.Offered); requests > 0 {
+		out.PacketsPerRequest = float64(now.PacketsReceived-r.before.PacketsReceived+now.PacketsSent-r.before.PacketsSent) / requests
+		out.CreditPerRequest = float64(updates+probes) / requests
+		out.EventsPerRequest = float64(p.world.Events()-r.eventsBefore) / requests
+	}
+	cpus := float64(p.Server.CPUs) * float64(p.Measure+p.Drain)
+	costs := p.Server.Costs
+	out.CreditCost = (float64(updates)*float64(costs.Credit) + float64(probes)*float64(costs.Receive)) / cpus
+	out.BusyRatio = float64(p.machine.Computed()-r.computedBefore) / cpus
 }
 
 func (w *window) result(end Duration, span float64) WindowResult {

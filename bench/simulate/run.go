@@ -24,7 +24,7 @@ func Run(ctx context.Context, s Scenario) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	end := time.Duration(s.Warmup + s.Measure)
+	end := s.begin() + time.Duration(s.Measure+s.Drain)
 	for at := time.Duration(0); at < end; {
 		at = min(at+sliceOfTime, end)
 		p.world.Run(at)
@@ -54,8 +54,11 @@ func prepare(s Scenario) (*play, error) {
 	if err != nil {
 		return nil, err
 	}
-	server := dispatcher.Config{TrustedNetwork: true, SlotsMax: scheme.Slots, SessionsMax: sessionsFor * s.Clients}
-	if p.machine, err = p.world.AddMachine(server, s.Server.machine(scheme, server.SessionsMax)); err != nil {
+	server := dispatcher.Config{TrustedNetwork: true, SlotsMax: scheme.Slots, SessionsMax: sessionsFor * s.everybody()}
+	config := s.Server.machine(scheme, server.SessionsMax)
+	config.Classes = mix(s.Mix).methods()
+	p.listen(scheme, &config)
+	if p.machine, err = p.world.AddMachine(server, config); err != nil {
 		return nil, err
 	}
 	p.recorder = newRecorder(p)
@@ -63,16 +66,29 @@ func prepare(s Scenario) (*play, error) {
 	if budget == 0 && scheme.Deadlines {
 		budget = time.Duration(s.SLO)
 	}
-	p.source = p.world.NewSource(p.machine, sim.SourceConfig{Service: s.Service, Deadline: max(budget, 0), Observe: p.recorder.observe})
-	client := dispatcher.Config{SlotsMax: scheme.Slots, SessionsMax: s.Clients + 1, ClientPolicy: scheme.NewPolicy}
-	for host := range s.Hosts {
-		count := s.Clients*(host+1)/s.Hosts - s.Clients*host/s.Hosts
-		if err := p.source.AddClients(p.world.AddHost(client), count); err != nil {
-			return nil, err
-		}
+	calls := sim.SourceConfig{Service: s.service(), Deadline: max(budget, 0), Together: s.Together, Burst: s.Burst, Observe: p.recorder.observe}
+	if len(s.Mix) > 0 {
+		calls.Mix = mix(s.Mix).draw
+	}
+	p.source = p.world.NewSource(p.machine, calls)
+	client := dispatcher.Config{SlotsMax: scheme.Slots, SessionsMax: s.everybody() + 1, ClientPolicy: scheme.NewPolicy}
+	hosts := make([]*sim.Host, s.Hosts)
+	for i := range hosts {
+		hosts[i] = p.world.AddHost(client)
+	}
+	if err := spread(p.source, hosts, s.Clients); err != nil {
+		return nil, err
 	}
 	p.direct()
-	return p, nil
+	return p, p.gather(hosts, calls)
+}
+
+// service is what the handlers take.
+func (s Scenario) service() sim.Distribution {
+	if len(s.Samples) > 0 {
+		return samples(s.Samples)
+	}
+	return s.Service
 }
 
 // sessionsFor is the room for sessions, for each client: one connection may have half of all, and there may be one host.
@@ -81,13 +97,13 @@ const sessionsFor = 2
 // machine is the server for the simulator.
 func (s Server) machine(scheme baseline.Scheme, sessions int) sim.MachineConfig {
 	m := sim.MachineConfig{
-		CPUs: s.CPUs, Poller: s.Poller, Ring: s.Ring, Threads: s.Threads,
+		CPUs: s.CPUs, Poller: s.Poller, Steered: s.Steered, Ring: s.Ring, Threads: s.Threads,
 		Pause: sim.Pause{Every: time.Duration(s.Pause.Every), For: time.Duration(s.Pause.For)},
 		Costs: sim.Costs{
 			Receive: time.Duration(s.Costs.Receive), Send: time.Duration(s.Costs.Send),
 			Reject: time.Duration(s.Costs.Reject), Credit: time.Duration(s.Costs.Credit),
 		},
-		Serve: dispatcher.ServeConfig{Workers: s.InService, TargetDelay: scheme.TargetDelay, DropThreshold: scheme.DropThreshold},
+		Serve: dispatcher.ServeConfig{Workers: s.InService, AdaptWorkers: scheme.AdaptWorkers && s.Signal == SignalAge, TargetDelay: scheme.TargetDelay, DropThreshold: scheme.DropThreshold},
 		Ledger: func() *credit.Ledger {
 			return credit.NewLedger(credit.Config{Slots: scheme.Slots, MaxSessions: sessions, Asking: scheme.Asking}, scheme.NewController())
 		},
@@ -100,15 +116,18 @@ func (s Server) machine(scheme baseline.Scheme, sessions int) sim.MachineConfig 
 
 // direct foresees the demand, and the beginning of what is measured.
 func (p *play) direct() {
-	warmup := time.Duration(p.Warmup)
+	begin := p.begin()
 	for i, step := range p.Demand {
-		at := warmup + time.Duration(step.At)
+		at := begin + time.Duration(step.At)
 		if i == 0 {
-			at = 0
+			at = time.Duration(p.Greet)
 		}
 		p.world.At(at, func() { _ = p.source.SetRate(step.PerS) }) // there are clients: Validate has seen to it
 	}
-	p.world.At(warmup, p.recorder.begin)
+	p.world.At(begin, p.recorder.begin)
+	if p.Drain > 0 {
+		p.world.At(begin+time.Duration(p.Measure), func() { _ = p.source.SetRate(0) })
+	}
 }
 
 // Capacity is what the server could serve, in requests per second, with nothing refused and nothing else to do.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/bench/workload"
@@ -29,22 +30,26 @@ func (d *Duration) UnmarshalText(text []byte) error {
 type Scenario struct {
 	Name   string `json:"name,omitempty"`
 	Seed   uint64 `json:"seed"`
-	Scheme string `json:"scheme"` // of credit/baseline; "" = stillwater
+	Scheme string `json:"scheme,omitempty"` // of credit/baseline; "" = stillwater
 	Law    Law    `json:"law,omitzero"`
 
 	Server  Server  `json:"server,omitzero"`
 	Network Network `json:"network,omitzero"`
 
 	Clients int `json:"clients,omitempty"` // 0 = 1000
-	Hosts   int `json:"hosts,omitempty"`   // that the clients are spread over; 0 = 10, or as many as there are clients
+	Crowd
+	Hosts int `json:"hosts,omitempty"` // that the clients are spread over; 0 = 10, or as many as there are clients
 
 	Service workload.ServiceTime `json:"service"`
-	Demand  []Step               `json:"demand"`           // of all clients together
-	SLO     Duration             `json:"slo,omitempty"`    // 0 = 10 (mean service + RTT)
-	Budget  Duration             `json:"budget,omitempty"` // deadline of each call; 0 = the SLO, where the scheme makes use of deadlines; below zero = none
-	Warmup  Duration             `json:"warmup"`           // under the first demand, not counted
-	Measure Duration             `json:"measure"`          // after it
-	Window  Duration             `json:"window,omitempty"` // of Result.Windows; 0 = none
+	Samples []Duration           `json:"samples,omitempty"` // service times to draw from; Service is then the nearest known distribution
+	Mix     []Part               `json:"mix,omitempty"`     // kinds of calls; Service is then the nearest known distribution
+	Demand  []Step               `json:"demand,omitempty"`  // of all clients together
+	SLO     Duration             `json:"slo,omitempty"`     // 0 = 10 (mean service + RTT)
+	Budget  Duration             `json:"budget,omitempty"`  // deadline of each call; 0 = the SLO, where the scheme makes use of deadlines; below zero = none
+	Warmup  Duration             `json:"warmup"`            // under the first demand, not counted
+	Measure Duration             `json:"measure"`           // after it
+	Drain   Duration             `json:"drain,omitempty"`   // after that, without any demand: calls still end, and are counted
+	Window  Duration             `json:"window,omitempty"`  // of Result.Windows; 0 = none
 }
 
 // Law changes settings of a scheme. Zero values leave them as they are, and so do those of other schemes.
@@ -64,11 +69,14 @@ type Law struct {
 type Server struct {
 	CPUs      int    `json:"cpus,omitempty"`    // 0 = 10
 	Poller    bool   `json:"poller,omitempty"`  // a further CPU handles the packets; else whichever is free
+	Steered   bool   `json:"steered,omitempty"` // each CPU has a ring of its own, by the host that packets come from
 	Costs     *Costs `json:"costs,omitempty"`   // nil = PaperCosts
 	Ring      int    `json:"ring,omitempty"`    // packets that may wait; 0 = 4096
 	Threads   bool   `json:"threads,omitempty"` // packets, handlers and answers take turns, as in the paper's runtime
-	Pause     Pause  `json:"pause,omitzero"`    // all CPUs are away for a while, again and again
+	Pause     Pause  `json:"pause,omitzero"`    // each CPU is away for a while, again and again
 	InService int    `json:"in_service,omitempty"`
+	// Signal is what the credit law is told instead of the age of what waits: "load", "length", or "" for the age. See signal.go.
+	Signal string `json:"signal,omitempty"`
 	// Wait is part of each handler.
 	Wait *Wait `json:"wait,omitempty"`
 }
@@ -125,28 +133,34 @@ var ErrScenario = errors.New("bad scenario")
 // Read reads a scenario's file. A field that it does not know is an error: it would change nothing, silently.
 func Read(r io.Reader) (Scenario, error) {
 	var s Scenario
-	d := json.NewDecoder(r)
-	d.DisallowUnknownFields()
-	if err := d.Decode(&s); err != nil {
-		return Scenario{}, fmt.Errorf("%w: %w", ErrScenario, err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return Scenario{}, fmt.Errorf("%w: something stands behind it", ErrScenario)
+	if err := decode(r, &s); err != nil {
+		return Scenario{}, err
 	}
 	return s, s.Validate()
 }
 
 // Text is the scenario's file.
-func (s Scenario) Text() ([]byte, error) {
+func (s Scenario) Text() ([]byte, error) { return encode(s) }
+
+func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetIndent("", "  ")
-	err := e.Encode(s)
+	err := e.Encode(v)
 	return b.Bytes(), err
 }
 
+// Complete is the scenario with the defaults put in.
+func (s Scenario) Complete() Scenario { return s.withDefaults() }
+
 // withDefaults puts the paper's set-up in where nothing is said.
 func (s Scenario) withDefaults() Scenario {
+	switch {
+	case len(s.Samples) > 0:
+		s.Service = samples(s.Samples).nearest()
+	case len(s.Mix) > 0:
+		s.Service = mix(s.Mix).nearest()
+	}
 	def(&s.Scheme, baseline.Stillwater)
 	def(&s.Server.CPUs, cpusUsual)
 	def(&s.Clients, clientsUsual)
@@ -195,6 +209,18 @@ func (s Scenario) Validate() error {
 		return fail("%d CPUs, ring %d, %d in service: at least 1, 0 and 0", d.Server.CPUs, d.Server.Ring, d.Server.InService)
 	case d.Server.Pause.For > 0 && d.Server.Pause.For >= d.Server.Pause.Every:
 		return fail("a pause of %v every %v: shorter than the time from one to the next", time.Duration(d.Server.Pause.For), time.Duration(d.Server.Pause.Every))
+	case slices.ContainsFunc(d.Samples, func(v Duration) bool { return v < 0 || time.Duration(v) > workload.MaxWork }):
+		return fail("samples: a service time is from 0 to %v", workload.MaxWork)
+	case d.Idle < 0 || d.Dial < 0 || d.Greet < 0 || d.Together < 0 || d.Burst < 0 || d.Clients+d.Idle+d.Dial > clientsMax:
+		return fail("crowd %+v of %d clients: from 0 to %d", d.Crowd, d.Clients, clientsMax)
+	case len(d.Mix) > 0 && (len(d.Samples) > 0 || !mix(d.Mix).valid()):
+		return fail("mix %+v: shares above 0, methods from 0 to %d, and no samples beside it", d.Mix, methodMax)
+	case d.Drain < 0:
+		return fail("drain %v: it cannot be negative", time.Duration(d.Drain))
+	case !slices.Contains(signals, d.Server.Signal):
+		return fail("signal %q: one of %q", d.Server.Signal, signals)
+	case d.Server.Signal != SignalAge && d.Scheme != baseline.Stillwater && d.Scheme != baseline.BreakwaterPaper:
+		return fail("signal %q: for %s and %s, not for %s", d.Server.Signal, baseline.Stillwater, baseline.BreakwaterPaper, d.Scheme)
 	case d.Measure == 0:
 		return fail("nothing is measured: set measure")
 	case len(d.Demand) == 0 || d.Demand[0].At != 0:

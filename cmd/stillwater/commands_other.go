@@ -29,7 +29,7 @@ func needsLinux(name string) *cobra.Command {
 		Use: name, Short: "Needs a build for Linux", Args: cobra.ArbitraryArgs,
 		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
 		RunE: func(*cobra.Command, []string) error {
-			return usageError("%s needs a build for Linux: this one has serve, call and bench over kernel UDP, and version", name)
+			return usageError("%s needs a build for Linux: this one has serve, call and bench over kernel UDP, sim, and version", name)
 		},
 	}
 }

@@ -53,14 +53,16 @@ func TestDocument(t *testing.T) {
 		schemaStatus: {struct {
 			Interfaces []interfaceStatus `json:"interfaces"`
 		}{}},
-		schemaLoad:    {attachedData{}, detachedData{}},
-		schemaAttach:  {attachedData{}},
-		schemaDetach:  {detachData{}},
-		schemaClean:   {cleanData{}},
-		schemaVersion: {versionData{}},
-		schemaNIC:     {nic.Status{}},
-		schemaSteer:   {steerData{}},
-		schemaDoctor:  {doctorData{}},
+		schemaLoad:      {attachedData{}, detachedData{}},
+		schemaAttach:    {attachedData{}},
+		schemaDetach:    {detachData{}},
+		schemaClean:     {cleanData{}},
+		schemaVersion:   {versionData{}},
+		schemaNIC:       {nic.Status{}},
+		schemaSteer:     {steerData{}},
+		schemaDoctor:    {doctorData{}},
+		schemaSimFaults: {faultsData{}},
+		schemaSim:       {simPoint{}},
 	} {
 		if !strings.Contains(string(text), "`"+schema+"`") {
 			t.Errorf("schema %s is not described", schema)
@@ -103,7 +105,7 @@ func jsonKeys(of reflect.Type, into map[string]bool) {
 // TestKeysCarryUnits holds the keys that measure something to their unit, so that nobody has to guess it.
 func TestKeysCarryUnits(t *testing.T) {
 	keys := map[string]bool{}
-	for _, data := range []any{serveStats{}, callResult{}, benchData{}} {
+	for _, data := range []any{serveStats{}, callResult{}, benchData{}, simPoint{}} {
 		jsonKeys(reflect.TypeOf(data), keys)
 	}
 	for key := range keys {

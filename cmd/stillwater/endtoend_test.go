@@ -93,6 +93,29 @@ func TestRungs(t *testing.T) {
 	runAt(t, pair.A.Do, "serve", "--interface", pair.A.Interface, "--mode", "zero-copy").check(t, exitInternal, "mode zero-copy", "use copy mode")
 }
 
+// TestDispatchers serves at two of them, by a generator's many connections and by a client that has two itself, over AF_XDP and over kernel UDP.
+func TestDispatchers(t *testing.T) {
+	pair := labtest.NewPair(t, lab.PairConfig{RxQueueCount: 2, TxQueueCount: 2})
+	for _, rung := range []string{"copy", "udp"} {
+		t.Run(rung, func(t *testing.T) {
+			s := startServe(t, pair.A.Do, "--interface", pair.A.Interface, "--mode", rung, "--dispatchers", "2", "--stats-interval", "1h")
+			if !strings.Contains(s.Mode, ", 2 dispatchers") {
+				t.Errorf("ready line %+v", s.serveReady)
+			}
+			client := []string{"--interface", pair.B.Interface, "--mode", rung, "--dispatchers", "2"}
+			for range 4 {
+				runAt(t, pair.B.Do, append([]string{"call", s.Address, "echo", "x", "--count", "20"}, client...)...).check(t, exitOK)
+			}
+			load := []string{"bench", "closed", s.Address, "--sessions", "8", "--outstanding", "8", "--warmup", "10ms", "--duration", "100ms"}
+			runAt(t, pair.B.Do, append(load, client...)...).check(t, exitOK)
+			if last := s.end(t); last.Completed < 80 || last.Failed != 0 {
+				t.Errorf("last counters: completed %d, failed %d", last.Completed, last.Failed)
+			}
+		})
+	}
+	runAt(t, pair.A.Do, "serve", "--interface", pair.A.Interface, "--dispatchers", "3").check(t, exitInternal, "each dispatcher needs a queue of its own", "ethtool -L")
+}
+
 func testCall(t *testing.T, p place, server string) {
 	r := p.run(t, "call "+server+" echo", "hello world")
 	r.check(t, exitOK)

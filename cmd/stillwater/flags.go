@@ -44,7 +44,8 @@ func (f *endpointFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.RequireXDP, "require-xdp", false, "fail where AF_XDP is not to be had, instead of using kernel UDP")
 	flags.Var((*spin)(&f.Spin), "spin", "poll for this `duration` before blocking when idle; 0 = 50us, -1 or forever = never block")
 	flags.StringVar(&f.dispatcher, "dispatcher", "shared", "`mode` of the loop: shared takes turns with the handlers, dedicated polls on a thread of its own beside them")
-	flags.IntVar(&f.pollerCPU, "poller-cpu", -1, "pin the thread of --dispatcher dedicated to this `CPU`; negative = the kernel chooses")
+	flags.IntVar(&f.Dispatchers, "dispatchers", 1, "`number` of loops, each with queues, sessions and workers of its own; at most one for each queue")
+	flags.IntVar(&f.pollerCPU, "poller-cpu", -1, "pin the thread of --dispatcher dedicated to this `CPU`, those of several to this and the next ones; negative = the kernel chooses")
 	flags.Var(&f.cpus, "cpu", "pin the process to these `CPUs`, like 1 or 0-2,4, and set GOMAXPROCS to their number")
 	f.capture.register(flags)
 }
@@ -92,6 +93,9 @@ func (f *endpointFlags) config() (sw.EndpointConfig, error) {
 
 // loop says how the endpoint's loop uses its CPU.
 func (f *endpointFlags) loop(cfg *sw.EndpointConfig) error {
+	if err := f.checkDispatchers(); err != nil {
+		return err
+	}
 	switch f.dispatcher {
 	case "shared":
 		if f.pollerCPU >= 0 {
@@ -104,6 +108,21 @@ func (f *endpointFlags) loop(cfg *sw.EndpointConfig) error {
 		}
 	default:
 		return usageError("--dispatcher %s: it must be shared or dedicated", f.dispatcher)
+	}
+	return nil
+}
+
+// checkDispatchers refuses a number that cannot be had, and what is for one dispatcher alone.
+func (f *endpointFlags) checkDispatchers() error {
+	switch n := f.Dispatchers; {
+	case n < 1 || n > sw.DispatchersMax:
+		return usageError("--dispatchers %d: it must be 1 to %d", n, sw.DispatchersMax)
+	case n > 1 && f.Queues != 0 && f.Queues < n:
+		return usageError("--dispatchers %d on --queues %d: each needs a queue of its own", n, f.Queues)
+	case n > 1 && f.Sockets != nil:
+		return usageError("--xsk asavie serves one queue, and so one dispatcher: give --dispatchers 1, or --xsk own")
+	case n > 1 && f.capture.file != "":
+		return usageError("--capture is of one dispatcher: give --dispatchers 1 with it")
 	}
 	return nil
 }

@@ -60,6 +60,7 @@ func TestServeAndCall(t *testing.T) {
 	for _, args := range [][]string{
 		{"call", ready.Address, "echo", "hello"},
 		{"bench", "closed", ready.Address, "--duration", "100ms", "--warmup", "10ms"},
+		{"sim", "--calls", "500", "--warmup", "1ms"},
 		{"version"},
 	} {
 		var stdout bytes.Buffer

@@ -100,6 +100,19 @@ func TestUsageErrorsOfSchemes(t *testing.T) {
 	}
 }
 
+// TestUsageErrorsOfDispatchers are such command lines about their number.
+func TestUsageErrorsOfDispatchers(t *testing.T) {
+	for line, word := range map[string]string{
+		"serve --dispatchers 0":                             "1 to 64",
+		"serve --dispatchers 65":                            "1 to 64",
+		"serve --interface lo --dispatchers 4 --queues 2":   "each needs a queue",
+		"serve --interface lo --dispatchers 2 --xsk asavie": "--dispatchers 1",
+		"serve --dispatchers 2 --capture x.pcapng":          "--dispatchers 1",
+	} {
+		refused(t, line, word)
+	}
+}
+
 // TestUsageErrorsOfHosts are such command lines of what looks at hosts and interfaces.
 func TestUsageErrorsOfHosts(t *testing.T) {
 	for line, word := range map[string]string{

@@ -1,6 +1,7 @@
 package baseline
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/credit"
@@ -8,15 +9,12 @@ import (
 	"github.com/stillwater-rpc/stillwater/hw/clock"
 )
 
-// The artifact's settings, as it made the published figures.
+// The artifact's own settings, as it made the published figures.
 const (
-	artifactPeriod    = 10 * time.Microsecond // of the pool: fixed, not the measured round trip
-	artifactSlots     = 64                    // the most that a client may have outstanding
-	artifactQueue     = 16                    // requests that wait at a client
-	artifactExpiry    = 10 * time.Microsecond // how long they may
-	artifactBeta      = 0.02
-	artifactAlpha     = 0.001
-	decreaseFactorMin = 0.5
+	artifactPeriod = 10 * time.Microsecond // of the pool: fixed, not the measured round trip
+	artifactSlots  = 64                    // the most that a client may have outstanding
+	artifactQueue  = 16                    // requests that wait at a client
+	artifactExpiry = 10 * time.Microsecond // how long they may
 )
 
 // Target and drop threshold, for 1, 10 and 100 us of service.
@@ -43,7 +41,7 @@ func makeArtifact(p Params, s *Scheme) {
 	p.Tuning.delays(s)
 	law := artifact{
 		target: s.TargetDelay, threshold: s.DropThreshold, cores: uint64(p.Workers), pool: uint64(p.Workers),
-		alpha: or(p.Tuning.Alpha, artifactAlpha), beta: or(p.Tuning.Beta, artifactBeta),
+		alpha: cmp.Or(p.Tuning.Alpha, breakwaterAlpha), beta: cmp.Or(p.Tuning.Beta, breakwaterBeta),
 	}
 	s.NewController = func() credit.Controller {
 		a := law

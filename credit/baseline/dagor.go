@@ -1,6 +1,7 @@
 package baseline
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/credit"
@@ -46,9 +47,9 @@ type dagor struct {
 
 func makeDAGOR(p Params, s *Scheme) {
 	law := dagor{
-		threshold: or(p.Tuning.DAGOR.Threshold, p.delay(dagorThresholds[p.Shape])),
-		decrease:  1 - or(p.Tuning.DAGOR.Alpha, dagorAlpha),
-		increase:  or(p.Tuning.DAGOR.Beta, dagorBeta) * dagorPriorities,
+		threshold: cmp.Or(p.Tuning.DAGOR.Threshold, p.delay(dagorThresholds[p.Shape])),
+		decrease:  1 - cmp.Or(p.Tuning.DAGOR.Alpha, dagorAlpha),
+		increase:  cmp.Or(p.Tuning.DAGOR.Beta, dagorBeta) * dagorPriorities,
 		cut:       dagorCutFirst,
 	}
 	s.NewController = func() credit.Controller {

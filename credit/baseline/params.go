@@ -30,6 +30,7 @@ type Params struct {
 	Workers int           `json:"workers,omitempty"`    // requests that can be computed on at once; 0 = 1
 	Slots   int           `json:"slots,omitempty"`      // most that a session may have outstanding, where the scheme says nothing; 0 = credit.DefaultSlots
 	NoFloor bool          `json:"no_floor,omitempty"`   // stillwater without the artifact's floor
+	Share   float64       `json:"share,omitempty"`      // the controller's part of the server, where several share it: stillwater grows by as much; 0 = 1
 	Seed    uint64        `json:"seed,omitempty"`       // of SEDA's first rates and of DAGOR's priorities
 	Tuning  Tuning        `json:"tuning,omitzero"`      // what is to differ from the published settings
 }
@@ -63,9 +64,9 @@ func (p Params) withDefaults() Params {
 // validate refuses what has no meaning.
 func (p Params) validate() error {
 	switch {
-	case p.Service < 0 || p.RTT < 0 || p.SLO < 0 || p.Clients < 0 || p.Workers < 0 || p.Slots < 0:
-		return fmt.Errorf("baseline: service %v, RTT %v, SLO %v, %d clients, %d workers, %d slots: none may be negative",
-			p.Service, p.RTT, p.SLO, p.Clients, p.Workers, p.Slots)
+	case p.Service < 0 || p.RTT < 0 || p.SLO < 0 || p.Clients < 0 || p.Workers < 0 || p.Slots < 0 || p.Share < 0:
+		return fmt.Errorf("baseline: service %v, RTT %v, SLO %v, %d clients, %d workers, %d slots, share %v: none may be negative",
+			p.Service, p.RTT, p.SLO, p.Clients, p.Workers, p.Slots, p.Share)
 	case p.Shape != "" && !slices.Contains(shapes, p.Shape):
 		return fmt.Errorf("baseline: shape %q: it must be %s", p.Shape, strings.Join(shapes, ", "))
 	}

@@ -15,9 +15,7 @@ const (
 	protegoDrops          = 1.0   // t_d: drops per arrival above which the pool shrinks
 	protegoIncrease       = 0.001 // a, per session; one for 1,000
 	protegoDecrease       = 0.02  // d
-	protegoRoundTripMin   = 10 * time.Microsecond
-	protegoRoundTripMax   = time.Second
-	protegoStepMin        = 1.0 // the increase is at least one credit, as in Breakwater's law
+	protegoStepMin        = 1.0   // the increase is at least one credit, as in Breakwater's law
 	protegoThresholdShare = thresholdShare
 )
 
@@ -57,7 +55,7 @@ func (p *protego) Update(now clock.Time, signal credit.Signal, load credit.Load)
 	if !p.UpdateDue(now) {
 		return false
 	}
-	network := min(max(signal.RTT, protegoRoundTripMin), protegoRoundTripMax)
+	network := roundTrip(signal.RTT)
 	p.due = now.Add(network)
 	p.load.Arrivals += load.Arrivals
 	p.load.Answers += load.Answers
@@ -70,7 +68,7 @@ func (p *protego) Update(now clock.Time, signal credit.Signal, load credit.Load)
 		p.adapt(now.Sub(p.began).Seconds())
 	}
 	p.began, p.load = now, credit.Load{}
-	endToEnd := network + min(max(signal.Delay, 0), protegoRoundTripMax) + p.service
+	endToEnd := network + min(max(signal.Delay, 0), time.Second) + p.service
 	p.ends = now.Add(protegoRoundTrips * endToEnd)
 	return true
 }

@@ -92,4 +92,15 @@ func TestProtegoInterval(t *testing.T) {
 	if len(moved) != 3 || moved[0] != 800*us || moved[1] != 1200*us || moved[2] != 1600*us || c.pool != 4 {
 		t.Errorf("moved at %v, to %v", moved, c.pool)
 	}
+	// In the interval that ends at 2 ms more is rejected than arrives, early in it.
+	for d := 1720 * us; d <= 2000*us; d += 20 * us {
+		load := credit.Load{Arrivals: n, Answers: n}
+		if n++; d == 1720*us {
+			load.Rejections = 1 << 20
+		}
+		c.Update(at(d), signal, load)
+	}
+	if c.pool != 4*(1-protegoDecrease) {
+		t.Errorf("rejections of several updates do not count together: the pool is %v", c.pool)
+	}
 }

@@ -87,43 +87,6 @@ func TestPublishedDelays(t *testing.T) {
 	}
 }
 
-// TestPaperIsThePublishedLaw steps the pool by hand: what package credit changes is off.
-func TestPaperIsThePublishedLaw(t *testing.T) {
-	s := must(t, BreakwaterPaper, Params{Workers: 10})
-	c := s.NewController()
-	c.Resize(1000)
-	now := at(0)
-	step := func(delay time.Duration, load credit.Load) uint64 {
-		now = now.Add(time.Second)
-		c.Update(now, credit.Signal{Delay: delay}, load)
-		return c.Pool()
-	}
-	if c.Pool() != 10 || step(0, credit.Load{}) != 11 || step(80*us-1, credit.Load{Issued: 500, Active: true}) != 12 {
-		t.Errorf("the pool is %d: it grows by one, from where it is, though nobody is active", c.Pool())
-	}
-	for c.Pool() < 1000 {
-		step(0, credit.Load{})
-	}
-	if got := step(80*us, credit.Load{}); got != 1000 {
-		t.Errorf("at the target: %d", got)
-	}
-	if got := step(160*us, credit.Load{}); got != 980 {
-		t.Errorf("at twice the target: %d", got)
-	}
-	if !c.Admit(credit.Arrival{Delay: 160 * us}) || c.Admit(credit.Arrival{Delay: 160*us + 1}) {
-		t.Error("the door")
-	}
-	if got := c.Window(credit.Holding{Issued: 2000, Window: 1}); got != 0 {
-		t.Errorf("a floor: %d", got)
-	}
-	if c = must(t, Stillwater, Params{}).NewController(); c.Window(credit.Holding{Issued: 2000, Window: 1}) != 1 {
-		t.Error("stillwater has lost its floor")
-	}
-	if c = must(t, Stillwater, Params{NoFloor: true}).NewController(); c.Window(credit.Holding{Issued: 2000, Window: 1}) != 0 {
-		t.Error("stillwater has a floor that was switched off")
-	}
-}
-
 // TestOpenDoor: where the clients do the work, the server does none.
 func TestOpenDoor(t *testing.T) {
 	for _, name := range []string{None, SEDA, Window} {
@@ -131,6 +94,26 @@ func TestOpenDoor(t *testing.T) {
 		c.Resize(10)
 		if c.Pool() != 320 || c.Target() != 0 || !c.Admit(credit.Arrival{Delay: time.Hour, Priority: 128}) {
 			t.Errorf("%s: pool %d", name, c.Pool())
+		}
+	}
+}
+
+// TestAggressiveness: zero is what was published, and another increase shows in the first update.
+func TestAggressiveness(t *testing.T) {
+	for _, name := range []string{Stillwater, BreakwaterPaper} {
+		var pools [2]uint64
+		for i, alpha := range []float64{0, 0.5} {
+			s, err := Lookup(name, Params{Tuning: Tuning{Alpha: alpha}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := s.NewController()
+			c.Resize(100)
+			c.Update(1, credit.Signal{}, credit.Load{Active: true, Issued: c.Pool()})
+			pools[i] = c.Pool()
+		}
+		if pools[0] != 2 || pools[1] != 51 {
+			t.Errorf("%s: pools %v after an update with 100 clients, want 2 and 51", name, pools)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package baseline
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -47,9 +48,9 @@ type seda struct {
 func makeSEDA(p Params, s *Scheme) {
 	s.NewController = openDoor(p)
 	seeds := newSeeds(p.Seed)
-	target := float64(or(p.Tuning.SEDA.Target, p.delay(sedaTarget)))
-	increase := or(p.Tuning.SEDA.AdjI, sedaIncrease.at(p.Service)*publishedClients/float64(p.Clients))
-	decrease := or(p.Tuning.SEDA.AdjD, sedaDecrease.at(p.Service))
+	target := float64(cmp.Or(p.Tuning.SEDA.Target, p.delay(sedaTarget)))
+	increase := cmp.Or(p.Tuning.SEDA.AdjI, sedaIncrease.at(p.Service)*publishedClients/float64(p.Clients))
+	decrease := cmp.Or(p.Tuning.SEDA.AdjD, sedaDecrease.at(p.Service))
 	s.NewPolicy = func() client.Policy { return newSEDA(target, increase, decrease, seeds.next()) }
 }
 

@@ -183,3 +183,14 @@ func TestSEDANamesInstants(t *testing.T) {
 		}
 	}
 }
+
+// TestSEDARateHasNoPast: a change of the rate does not touch the tokens that have come before it.
+func TestSEDARateHasNoPast(t *testing.T) {
+	s := newSeda(t)
+	s.rate, s.tokens = 1000, 0
+	s.CanSend(at(0), 0)
+	s.reply(at(1001*us), sedaBatch, time.Second)
+	if ok, _ := s.CanSend(at(1001*us), 0); !ok || s.rate >= 1000 {
+		t.Errorf("%v tokens after 1.001 ms at 1000 a second, rate now %v", s.tokens, s.rate)
+	}
+}

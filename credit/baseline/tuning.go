@@ -1,6 +1,7 @@
 package baseline
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -61,21 +62,12 @@ func (t Tuning) validate() error {
 	return nil
 }
 
-// or is the value, or another where it is not set.
-func or[T comparable](v, other T) T {
-	var zero T
-	if v == zero {
-		return other
-	}
-	return v
-}
-
 // delays sets what of a scheme's delays is tuned. A target alone moves the door along, twice as far.
 func (t Tuning) delays(s *Scheme) {
 	if t.Target > 0 {
 		s.TargetDelay, s.DropThreshold = t.Target, 2*t.Target
 	}
-	s.DropThreshold = or(t.DropThreshold, s.DropThreshold)
+	s.DropThreshold = cmp.Or(t.DropThreshold, s.DropThreshold)
 }
 
 // parts switches off what is not wanted of a scheme with credits.

@@ -13,6 +13,7 @@ import (
 type State struct {
 	Index    int
 	Up       bool // by its administrator; the carrier is another matter
+	Carrier  bool // it is up, and so is whoever is at the other end
 	MTU      int
 	Channels Channels
 }
@@ -67,7 +68,7 @@ func (p *Probe) Look() (s State, err error) {
 	default:
 		return s, errno
 	}
-	return State{Index: int(index), Up: flags&unix.IFF_UP != 0, MTU: int(mtu), Channels: p.channels}, nil
+	return State{Index: int(index), Up: flags&unix.IFF_UP != 0, Carrier: flags&unix.IFF_RUNNING != 0, MTU: int(mtu), Channels: p.channels}, nil
 }
 
 // ask makes one of the old ioctls.

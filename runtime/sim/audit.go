@@ -22,6 +22,9 @@ func (w *World) Audit() error {
 		if err := h.d.Audit(); err != nil {
 			errs = append(errs, fmt.Errorf("host %d: %w", i, err))
 		}
+		if held := len(h.lent) - len(h.spare); held > 0 { // each turn ends with a flush
+			errs = append(errs, fmt.Errorf("host %d: its dispatcher holds %d packets that it does not send", i, held))
+		}
 	}
 	if found := w.packets(); found != w.net.made {
 		errs = append(errs, fmt.Errorf("%d packets were made, and %d are somewhere", w.net.made, found))
@@ -34,7 +37,7 @@ func (w *World) packets() (n int) {
 	for p := w.spare; p != nil; p = p.next {
 		n++
 	}
-	for _, e := range w.future {
+	w.future.each(func(e event) {
 		switch who := e.who.(type) {
 		case *packet:
 			n++
@@ -43,7 +46,7 @@ func (w *World) packets() (n int) {
 				n++
 			}
 		}
-	}
+	})
 	for _, h := range w.hosts {
 		n += h.inbox.count + h.outbox.count
 		if h.taken != nil {
@@ -55,9 +58,7 @@ func (w *World) packets() (n int) {
 			}
 		}
 		if h.machine != nil {
-			for i := range h.machine.lanes {
-				n += h.machine.lanes[i].packets()
-			}
+			n += h.machine.packets()
 		}
 	}
 	return n

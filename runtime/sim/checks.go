@@ -1,8 +1,13 @@
 package sim
 
-import "fmt"
+import (
+	"fmt"
 
-// Checks watch the world from outside of the cores: a request runs at most once, and a call has exactly one outcome.
+	"github.com/stillwater-rpc/stillwater/dispatcher"
+)
+
+// Checks watch the world from outside of the cores: a request runs at most once, a call has exactly one outcome, and whoever is told that his call was
+// answered, or that it did not run, is told the truth, whichever comes first.
 type Checks struct {
 	Calls  uint64 // calls that were made
 	Ended  uint64 // that have their outcome
@@ -11,7 +16,9 @@ type Checks struct {
 
 	violations []string
 	begun      []uint64 // a bit per call
+	recent     []uint64 // begun, and may not begin again
 	over       []uint64
+	denied     []uint64 // ended in a way that says that it has not run, and never will
 }
 
 // violationsKept bounds the list: the first ones say what is wrong.
@@ -31,7 +38,7 @@ func (c *Checks) call() (id uint64) {
 	id = c.Calls
 	c.Calls++
 	if id/64 == uint64(len(c.begun)) {
-		c.begun, c.over = append(c.begun, 0), append(c.over, 0)
+		c.begun, c.recent, c.over, c.denied = append(c.begun, 0), append(c.recent, 0), append(c.over, 0), append(c.denied, 0)
 	}
 	return id
 }
@@ -43,22 +50,51 @@ func set(bits []uint64, id uint64) bool {
 	return before
 }
 
+// isSet reports whether the call's bit is set.
+func isSet(bits []uint64, id uint64) bool { return bits[id/64]>>(id%64)&1 == 1 }
+
 func (c *Checks) ran(id uint64) {
 	c.Ran++
-	if id >= c.Calls {
+	switch {
+	case id >= c.Calls:
 		c.violate("a request ran that nobody made: %d", id)
-	} else if set(c.begun, id) {
+	case set(c.recent, id):
 		c.violate("request %d ran twice", id)
+	case isSet(c.denied, id):
+		c.violate("request %d ran after its caller was told that it does not", id)
+	default:
+		set(c.begun, id)
 	}
 }
 
-// ended notes an outcome. Of one that says the handler answered, it must have run.
-func (c *Checks) ended(id uint64, answered bool) {
+// forgive allows what has run, or was refused, to run again: a server on a trusted network has died, and nothing in a first contact says which boot it is for.
+func (c *Checks) forgive() {
+	clear(c.recent)
+	clear(c.denied)
+}
+
+// ended notes an outcome.
+func (c *Checks) ended(id uint64, o dispatcher.Outcome) {
 	c.Ended++
 	if set(c.over, id) {
 		c.violate("call %d has two outcomes", id)
 	}
-	if answered && c.begun[id/64]>>(id%64)&1 == 0 {
-		c.violate("call %d was answered and never ran", id)
+	switch o {
+	case dispatcher.OutcomeOK, dispatcher.OutcomeHandlerError, dispatcher.OutcomePanic, dispatcher.OutcomeReplyTooLarge:
+		if !isSet(c.begun, id) {
+			c.violate("call %d was answered and never ran", id)
+		}
+	case dispatcher.OutcomeRejected, dispatcher.OutcomeExpired, dispatcher.OutcomeQueueFull, dispatcher.OutcomeThrottled, dispatcher.OutcomeTooLarge:
+		set(c.denied, id)
+		if isSet(c.recent, id) {
+			c.violate("call %d is %v, and ran", id, o)
+		}
+	}
+}
+
+// answer notes what came back with an answer: the number of the call that it is for.
+func (c *Checks) answer(id uint64, reply []byte) {
+	if len(reply) != idBytes || decodeID(reply) != id {
+		c.violate("call %d was given the answer %x", id, reply)
 	}
 }

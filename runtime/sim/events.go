@@ -71,3 +71,94 @@ func (h eventHeap) sink(e event) {
 	}
 	h[at] = e
 }
+
+// lane holds what happens in the order in which it was foreseen, such as the arrivals of packets that all take the same time: it costs nothing
+// to sort. It is a ring, a power of two long.
+type lane struct {
+	ring       []event
+	head, tail uint64 // taken, put
+}
+
+const laneMin = 64
+
+// push takes an event that is not before the last one in the lane.
+func (l *lane) push(e event) {
+	if l.tail-l.head == uint64(len(l.ring)) {
+		old := l.ring
+		l.ring = make([]event, max(2*len(old), laneMin))
+		for i := l.head; i != l.tail; i++ {
+			l.ring[i&uint64(len(l.ring)-1)] = old[i&uint64(len(old)-1)]
+		}
+	}
+	l.ring[l.tail&uint64(len(l.ring)-1)] = e
+	l.tail++
+}
+
+// first is the nearest event; nil = none.
+func (l *lane) first() *event {
+	if l.head == l.tail {
+		return nil
+	}
+	return &l.ring[l.head&uint64(len(l.ring)-1)]
+}
+
+// last is the furthest event; nil = none.
+func (l *lane) last() *event {
+	if l.head == l.tail {
+		return nil
+	}
+	return &l.ring[(l.tail-1)&uint64(len(l.ring)-1)]
+}
+
+func (l *lane) pop() event {
+	at := l.first()
+	e := *at
+	*at = event{}
+	l.head++
+	return e
+}
+
+// each calls f for all of them, in order.
+func (l *lane) each(f func(event)) {
+	for i := l.head; i != l.tail; i++ {
+		f(l.ring[i&uint64(len(l.ring)-1)])
+	}
+}
+
+// future is all that is foreseen.
+type future struct {
+	heap eventHeap
+	lane lane
+}
+
+// push puts an event where it costs least. ordered says that it is probably the last so far of many of its kind.
+func (f *future) push(e event, ordered bool) {
+	if last := f.lane.last(); ordered && (last == nil || last.before(&e)) {
+		f.lane.push(e)
+		return
+	}
+	f.heap.push(e)
+}
+
+// next takes the nearest event that is not after an instant.
+func (f *future) next(until clock.Time) (e event, ok bool) {
+	first := f.lane.first()
+	if len(f.heap) > 0 && (first == nil || f.heap[0].before(first)) {
+		if f.heap[0].at > until {
+			return event{}, false
+		}
+		return f.heap.pop(), true
+	}
+	if first == nil || first.at > until {
+		return event{}, false
+	}
+	return f.lane.pop(), true
+}
+
+// each calls f for all events, in no order.
+func (f *future) each(do func(event)) {
+	for _, e := range f.heap {
+		do(e)
+	}
+	f.lane.each(do)
+}

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -10,14 +9,20 @@ import (
 )
 
 // The slow twin is a list that is sorted whenever something is taken.
-func TestHeapAgainstASortedList(t *testing.T) {
-	rng := rand.New(rand.NewPCG(seedtest.Seed(t), 0))
-	var heap eventHeap
+func TestFutureAgainstASortedList(t *testing.T) {
+	rng := seedtest.Rand(t)
+	var f future
 	var list []event
+	var latest clock.Time
 	for order := range uint64(20_000) {
 		if rng.IntN(100) < 52 || len(list) == 0 {
 			e := event{at: clock.Time(rng.IntN(500)), order: order}
-			heap.push(e)
+			ordered := rng.IntN(3) == 0
+			if ordered && rng.IntN(10) > 0 { // as a rule they are
+				latest++
+				e.at = latest / 8
+			}
+			f.push(e, ordered)
 			list = append(list, e)
 			continue
 		}
@@ -27,13 +32,19 @@ func TestHeapAgainstASortedList(t *testing.T) {
 			}
 			return 1
 		})
-		got, want := heap.pop(), list[0]
+		want := list[0]
+		if _, ok := f.next(want.at - 1); ok {
+			t.Fatalf("something is nearer than %d", want.at)
+		}
+		got, ok := f.next(want.at)
 		list = list[1:]
-		if got.at != want.at || got.order != want.order {
+		if !ok || got.at != want.at || got.order != want.order {
 			t.Fatalf("got %d/%d, want %d/%d", got.at, got.order, want.at, want.order)
 		}
 	}
-	if len(heap) != len(list) {
-		t.Fatalf("%d left in the heap, %d in the list", len(heap), len(list))
+	left := 0
+	f.each(func(event) { left++ })
+	if left != len(list) {
+		t.Fatalf("%d left, %d in the list", left, len(list))
 	}
 }

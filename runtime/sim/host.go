@@ -2,6 +2,7 @@ package sim
 
 import (
 	"encoding/binary"
+	"time"
 
 	"github.com/stillwater-rpc/stillwater/dispatcher"
 	"github.com/stillwater-rpc/stillwater/hw/clock"
@@ -18,7 +19,8 @@ type Host struct {
 	epoch   uint32
 	calls   uint64 // live ones of its present process
 
-	wakeAt clock.Time // of the only wake-up that counts; zero = none
+	wakeAt  clock.Time // of the only wake-up that counts; zero = none
+	stopped clock.Time // it does nothing until then
 
 	// of the port
 	inbox  packetQueue // what the dispatcher may take
@@ -133,6 +135,25 @@ func (h *Host) Restart() {
 	}
 }
 
+// Stall stops the host for so long, as happens to one that is not given its CPUs, or whose process is: packets go on arriving, and what is due or was under way
+// waits until the stall ends.
+func (h *Host) Stall(length time.Duration) {
+	h.stopped = max(h.stopped, h.w.now.Add(length))
+	h.w.at(h.stopped, script(func() {
+		switch {
+		case h.down || h.stalls():
+		case h.machine != nil:
+			h.machine.assign()
+			h.machine.wake()
+		default:
+			h.receive()
+		}
+	}))
+}
+
+// stalls reports whether the host does nothing.
+func (h *Host) stalls() bool { return h.w.now < h.stopped }
+
 // arrive takes a packet off the network.
 func (h *Host) arrive(p *packet) {
 	switch {
@@ -143,9 +164,17 @@ func (h *Host) arrive(p *packet) {
 		h.machine.arrive(p)
 	default:
 		h.inbox.put(p)
-		h.d.Receive(h.w.now)
-		h.turn()
+		if !h.stalls() {
+			h.receive()
+		}
 	}
+}
+
+// receive takes in all that has arrived.
+func (h *Host) receive() {
+	for h.d.Receive(h.w.now) > 0 {
+	}
+	h.turn()
 }
 
 // turn does what is due, sends what is to be sent, and foresees the next time.
@@ -171,11 +200,13 @@ func (h *Host) act(w *World) {
 		return // one that an earlier one has replaced
 	}
 	h.wakeAt = 0
-	if h.machine != nil {
+	switch {
+	case h.stalls(): // its end finds what is due
+	case h.machine != nil:
 		h.machine.wake()
-		return
+	default:
+		h.turn()
 	}
-	h.turn()
 }
 
 // Do runs f with the host's dispatcher, as its owner, and sends what comes of it.

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/dispatcher"
-	"github.com/stillwater-rpc/stillwater/wire"
 )
 
 // StepKind is what a handler does in one step.
@@ -34,8 +33,13 @@ type Work struct {
 	Class   int           // which method
 }
 
-// workBytes is the size of a payload.
-const workBytes = 8 + 8 + 8
+// workBytes is the size of a payload, of which the first idBytes are answered.
+const (
+	idBytes   = 8
+	workBytes = idBytes + 8 + 8
+)
+
+func decodeID(b []byte) uint64 { return binary.BigEndian.Uint64(b) }
 
 func (k Work) encode(b []byte) {
 	binary.BigEndian.PutUint64(b, k.ID)
@@ -46,7 +50,7 @@ func (k Work) encode(b []byte) {
 // decodeWork reads a payload. Only this package writes them, and packets that were damaged do not get this far.
 func decodeWork(b []byte) Work {
 	return Work{
-		ID: binary.BigEndian.Uint64(b), Service: time.Duration(binary.BigEndian.Uint64(b[8:])),
+		ID: decodeID(b), Service: time.Duration(binary.BigEndian.Uint64(b[8:])),
 		Class: int(binary.BigEndian.Uint64(b[16:])),
 	}
 }
@@ -57,10 +61,8 @@ type Plan func(k Work, steps []Step) []Step
 // Compute is the plan of a handler that computes and waits for nothing.
 func Compute(k Work, steps []Step) []Step { return append(steps, Step{For: k.Service}) }
 
-// methodName and method name the method of a class.
+// methodName names the method of a class.
 func methodName(class int) string { return "work" + strconv.Itoa(class) }
-
-func method(class int) wire.Method { return wire.MethodOf(methodName(class)) }
 
 // job is a handler under way.
 type job struct {
@@ -91,7 +93,7 @@ func (m *Machine) begin(r *dispatcher.Request) *job {
 	k := decodeWork(r.Payload)
 	m.w.checks.ran(k.ID)
 	r.Started = m.w.now
-	r.Reply = append(r.Reply, r.Payload[:8]...)
+	r.Reply = append(r.Reply, r.Payload[:idBytes]...)
 	j.request, j.life, j.at = r, m.life, 0
 	j.steps = m.cfg.Plan(k, j.steps[:0])
 	return j

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/credit"
@@ -24,14 +25,18 @@ type MachineConfig struct {
 	// Poller is a further CPU that handles all packets and no handler: the dispatcher of dedicated mode. Without it, whichever CPU is free handles
 	// the next packet, and only then the next request: run to completion.
 	Poller bool
-	Costs  Costs
+	// Steered gives each of the CPUs a ring of its own, to which the network interface steers all packets of a host, as by a hash: run to completion
+	// without a dispatcher. Who is busy with a handler lets its ring wait. It goes without a poller, and without threads.
+	Steered bool
 	// Threads has the CPUs run user-level threads, as the runtime of Breakwater's paper does: each has its own packets, which RSS fills by client, and its own
-	// threads, which read a packet, run a handler or answer; one that has none takes those of another. The load signal is then the age of the oldest packet of
-	// all CPUs plus that of the oldest thread. No effect with a Poller. docs/simulator.md says what comes of it.
+	// threads, which read a packet, run a handler or answer; one that has none takes those of another. Every request has one, so nothing bounds how many are
+	// in service. The load signal is then the age of the oldest packet of all CPUs plus that of the oldest thread. No effect with a Poller.
+	// docs/simulator.md says what comes of it.
 	Threads bool
 	// Pause takes a CPU away now and then; zero = never.
 	Pause Pause
-	// Ring is how many packets may wait for a CPU; more are lost. Zero or less means 4096.
+	Costs Costs
+	// Ring is how many packets may wait for a CPU, on each ring; more are lost. Zero or less means 4096.
 	Ring int
 	// Devices says of each device how many requests it serves at the same time; Locks is the number of locks.
 	Devices []int
@@ -51,12 +56,13 @@ const ringDefault = 4096
 type Machine struct {
 	*Host
 	cfg     MachineConfig
-	lanes   []lane // one, or one for each CPU
-	idle    []*cpu // CPUs that run handlers and have nothing to do; the one that was last busy is last
-	poller  *cpu   // nil without one
-	polling bool   // the poller is busy
+	queues  []cpuQueues // one, or one for each CPU
+	idle    []*cpu      // CPUs that run handlers and have nothing to do; the one that was last busy is last
+	poller  *cpu        // nil without one
+	polling bool        // the poller is busy
 	ready   jobQueue
-	done    jobQueue // with a poller: handlers that have returned
+	done    jobQueue      // with a poller: handlers that have returned
+	methods []wire.Method // by class
 	devices []device
 	locks   []lock
 	spare   *job
@@ -78,6 +84,7 @@ func (w *World) AddMachine(cfg dispatcher.Config, m MachineConfig) (*Machine, er
 		return nil, errors.New("a machine needs a ledger")
 	}
 	m.Threads = m.Threads && !m.Poller
+	m.Steered = m.Steered && !m.Poller && !m.Threads
 	m.CPUs = max(m.CPUs, 1)
 	m.Classes = max(m.Classes, 1)
 	if m.Ring <= 0 {
@@ -86,9 +93,9 @@ func (w *World) AddMachine(cfg dispatcher.Config, m MachineConfig) (*Machine, er
 	if m.Plan == nil {
 		m.Plan = Compute
 	}
-	machine := &Machine{cfg: m, lanes: make([]lane, 1)}
-	if m.Threads {
-		machine.lanes = make([]lane, m.CPUs)
+	machine := &Machine{cfg: m}
+	for class := range m.Classes {
+		machine.methods = append(machine.methods, wire.MethodOf(methodName(class)))
 	}
 	machine.Host = w.AddHost(cfg)
 	machine.Host.machine = machine
@@ -96,15 +103,33 @@ func (w *World) AddMachine(cfg dispatcher.Config, m MachineConfig) (*Machine, er
 	return machine, nil
 }
 
+// Computed is how much CPU time handlers have had, on all CPUs together.
+func (m *Machine) Computed() time.Duration { return m.computed }
+
+// Waiting is how many packets and requests wait for a CPU.
+func (m *Machine) Waiting() int { return m.packets() + m.d.Queued() }
+
+// packets is how many are on the rings, or wait for the thread that reads them.
+func (m *Machine) packets() (n int) {
+	for i := range m.queues {
+		n += m.queues[i].packets()
+	}
+	return n
+}
+
 // boot gives the machine its CPUs and a new ledger; the dispatcher is new already.
 func (m *Machine) boot() {
 	m.life++
 	m.idle, m.poller, m.polling = m.idle[:0], nil, false
+	m.queues = make([]cpuQueues, 1)
+	if m.cfg.Steered || m.cfg.Threads {
+		m.queues = make([]cpuQueues, m.cfg.CPUs)
+	}
 	for i := range m.cfg.CPUs {
-		m.idle = append(m.idle, &cpu{m: m, life: m.life, number: i, lane: &m.lanes[i%len(m.lanes)]})
+		m.idle = append(m.idle, &cpu{m: m, life: m.life, number: i, queues: &m.queues[i%len(m.queues)]})
 	}
 	if m.cfg.Poller {
-		m.poller = &cpu{m: m, life: m.life}
+		m.poller = &cpu{m: m, life: m.life, queues: &m.queues[0]}
 	}
 	m.devices = make([]device, len(m.cfg.Devices))
 	for i, depth := range m.cfg.Devices {
@@ -115,11 +140,11 @@ func (m *Machine) boot() {
 	serve := m.cfg.Serve
 	serve.Credit, serve.Parallel = m.cfg.Ledger(), m.cfg.CPUs
 	if m.cfg.Threads {
-		serve.Backlog, serve.Queued, serve.Workers = m.backlog, m.queued, threadsMax
+		serve.Backlog, serve.Queued, serve.Workers, serve.AdaptWorkers = m.backlog, m.queued, threadsMax, false
 	}
 	m.d.Serve(serve)
-	for class := range m.cfg.Classes {
-		if err := m.d.Register(&dispatcher.Method{Name: methodName(class), ID: method(class)}); err != nil {
+	for class, id := range m.methods {
+		if err := m.d.Register(&dispatcher.Method{Name: methodName(class), ID: id}); err != nil {
 			panic("sim: " + err.Error()) // the names are ours
 		}
 	}
@@ -129,45 +154,58 @@ func (m *Machine) boot() {
 // kill loses what the process had.
 func (m *Machine) kill() {
 	m.life++
-	for i := range m.lanes {
-		m.lanes[i].drop(m.w)
+	for i := range m.queues {
+		m.queues[i].drop(m.w)
+	}
+	if m.Host.cfg.TrustedNetwork {
+		m.w.checks.forgive()
 	}
 }
 
 // arrive puts a packet on the ring.
 func (m *Machine) arrive(p *packet) {
-	queue := &m.laneOf(p).nic
-	if queue.count >= m.cfg.Ring {
+	ring := &m.queuesOf(p).nic
+	if ring.count >= m.cfg.Ring {
 		m.dropped++
 		m.w.net.lost++
 		m.w.free(p)
 		return
 	}
-	queue.put(p)
+	ring.put(p)
 	m.assign()
 }
 
 // wake is the dispatcher's deadline. If no CPU is free, the next one that is finds it.
 func (m *Machine) wake() {
-	if m.poller != nil && m.polling || m.poller == nil && len(m.idle) == 0 {
+	if m.stalls() || m.poller != nil && m.polling || m.poller == nil && len(m.idle) == 0 {
 		return
 	}
+	m.d.Receive(m.w.now) // nothing: but a loop looks, and so the signal learns that no packet waits
 	m.turn()
 	m.assign()
 }
 
-// assign gives work to whoever is free.
+// assign gives work to whoever is free. What was refused on the way, as taken off the queue too late, leaves at once.
 func (m *Machine) assign() {
+	if m.stalls() {
+		return
+	}
+	m.share()
+	if _, _, by := m.d.Unsent(); by != 0 {
+		m.d.Flush(m.w.now)
+		m.arm()
+	}
+}
+
+func (m *Machine) share() {
 	if m.poller != nil && !m.polling {
 		m.polling = m.poller.packet() || m.poller.answer()
 	}
-	for len(m.idle) > 0 {
-		last := len(m.idle) - 1
-		c := m.idle[last]
-		m.idle = m.idle[:last] // while it looks for work it is not idle
-		if !c.work() {
-			m.idle = append(m.idle, c)
-			return
+	for i := len(m.idle) - 1; i >= 0; i-- {
+		if m.idle[i].work() {
+			m.idle = slices.Delete(m.idle, i, i+1)
+		} else if !m.cfg.Steered {
+			return // what one finds, all would
 		}
 	}
 }
@@ -186,7 +224,7 @@ type cpu struct {
 	life   int
 	late   time.Duration // it was away during its step
 	number int           // among those that run handlers
-	lane   *lane
+	queues *cpuQueues    // from which it takes packets, and its threads
 	step   step
 	in     *packet // when receiving
 	job    *job    // when computing or answering
@@ -222,7 +260,7 @@ func (c *cpu) work() bool {
 
 // packet takes the next packet, if there is one.
 func (c *cpu) packet() bool {
-	c.in = c.m.lanes[0].nic.take()
+	c.in = c.queues.nic.take()
 	return c.in != nil && c.spend(stepReceive, time.Duration(messages(c.in.buf))*c.m.cfg.Costs.Receive)
 }
 
@@ -290,7 +328,7 @@ func (c *cpu) returned() bool {
 		return c.spend(stepAnswer, m.cfg.Costs.Send)
 	}
 	if m.cfg.Threads {
-		c.lane.put(thread{since: m.w.now, job: c.job})
+		c.queues.put(thread{since: m.w.now, job: c.job})
 		c.job = nil
 		return c.work()
 	}
@@ -312,6 +350,10 @@ func (c *cpu) act(w *World) {
 		}
 		return
 	}
+	if m.stalls() {
+		w.at(m.stopped, c)
+		return
+	}
 	if c.held() {
 		return
 	}
@@ -330,6 +372,7 @@ func (c *cpu) act(w *World) {
 		m.d.Complete(w.now, c.job.request)
 		m.free(c.job)
 		c.job = nil
+		m.d.Receive(w.now) // nothing, as in wake
 	case stepPay:
 	}
 	m.turn()

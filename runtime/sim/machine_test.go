@@ -180,3 +180,33 @@ func TestRingIsBounded(t *testing.T) {
 func stillwater() *credit.Ledger {
 	return credit.NewLedger(credit.Config{}, credit.NewBreakwater(credit.BreakwaterConfig{Workers: 10}))
 }
+
+// A CPU that is busy lets its own ring wait and no other; with a shared ring any CPU takes the next packet.
+func TestSteeredRings(t *testing.T) {
+	for _, steered := range []bool{false, true} {
+		b := newBench(t, Network{OneWay: 5 * us}, MachineConfig{CPUs: 2, Steered: steered, Costs: Costs{Receive: us}}, SourceConfig{
+			Mix: func(*rand.Rand) (int, time.Duration) { return 0, 0 },
+		}, 1)
+		if err := b.s.AddClients(b.w.AddHost(dispatcher.Config{SlotsMax: slots}), 1); err != nil {
+			t.Fatal(err)
+		}
+		b.s.Call(0)
+		b.s.Call(1)
+		b.w.Run(time.Millisecond) // both are registered
+		b.s.cfg.Mix = func(*rand.Rand) (int, time.Duration) { return 0, time.Millisecond }
+		b.s.Call(0)
+		b.w.Run(1100 * us) // it is on the CPU that took it
+		b.s.cfg.Mix = func(*rand.Rand) (int, time.Duration) { return 0, 0 }
+		b.s.Call(0)
+		b.s.Call(1)
+		b.w.Run(1200 * us)
+		want := map[bool]int{false: 4, true: 3}[steered] // the long one is not over
+		if b.calls != want {
+			t.Errorf("steered %v: %d calls are answered, want %d", steered, b.calls, want)
+		}
+		b.w.Run(3 * time.Millisecond)
+		if b.calls != 5 {
+			t.Errorf("steered %v: %d calls of 5 are answered in the end", steered, b.calls)
+		}
+	}
+}

@@ -84,9 +84,9 @@ func (w *World) send(from wire.Addr, p *packet) {
 		n.doubled++
 		twin := w.packet()
 		twin.from, twin.to, twin.buf = p.from, p.to, append(twin.buf, p.buf...)
-		w.at(w.now.Add(n.delay()), twin)
+		w.inOrder(w.now.Add(n.delay()), twin)
 	}
-	w.at(w.now.Add(n.delay()), p)
+	w.inOrder(w.now.Add(n.delay()), p)
 }
 
 func (n *network) loses(from, to wire.Addr, payload []byte) bool {

@@ -55,8 +55,8 @@ func (p *pauseEdge) act(w *World) {
 		w.at(w.now.Add(m.pauses.draw(m.pauses.Every)), p)
 		if p.free {
 			c.rest()
-			m.turn() // what was due meanwhile
 			m.assign()
+			m.wake() // for what was due meanwhile
 		}
 		return
 	}

@@ -19,6 +19,9 @@ type SourceConfig struct {
 	// Class is the method, below the machine's Classes. Mix, if set, says it for each call instead.
 	Class int
 	Mix   func(rng *rand.Rand) (class int, service time.Duration)
+	// Together is how many clients wake up at the same instant, Burst how many calls each of them then makes; zero or less means 1. The demand
+	// stays what SetRate says.
+	Together, Burst int
 	// Stream keeps the random numbers of several sources in one world apart.
 	Stream uint64
 	// Observe is told of each outcome; what it points to is valid during the call.
@@ -56,7 +59,7 @@ type Source struct {
 // client is one session.
 type client struct {
 	host    *Host
-	life    uint32 // the host's epoch in which the session was opened
+	life    uint32 // the host's epoch in which the session was opened; 0 = it was closed
 	session *dispatcher.Session
 }
 
@@ -66,6 +69,7 @@ type call struct {
 	source  *Source
 	client  int
 	host    *Host
+	life    uint32 // of the host, when it was made
 	work    Work
 	made    clock.Time
 	payload [workBytes]byte
@@ -74,6 +78,7 @@ type call struct {
 
 // NewSource makes a source without clients and without demand.
 func (w *World) NewSource(to *Machine, cfg SourceConfig) *Source {
+	cfg.Together, cfg.Burst = max(cfg.Together, 1), max(cfg.Burst, 1)
 	return &Source{w: w, cfg: cfg, to: to, rng: rand.New(rand.NewPCG(w.seed, streamArrivals+cfg.Stream<<8))}
 }
 
@@ -115,7 +120,8 @@ func (s *Source) SetRate(perSecond float64) error {
 
 // foresee draws the next arrival. The time to it does not depend on how long ago the last one was.
 func (s *Source) foresee() {
-	s.nextAt = s.w.now.Add(time.Duration(math.Ceil(s.rng.ExpFloat64() / s.rate * float64(time.Second))))
+	calls := float64(s.cfg.Together * s.cfg.Burst)
+	s.nextAt = s.w.now.Add(time.Duration(math.Ceil(s.rng.ExpFloat64() * calls / s.rate * float64(time.Second))))
 	s.w.at(s.nextAt, s)
 }
 
@@ -125,37 +131,89 @@ func (s *Source) act(w *World) {
 		return // of an earlier rate
 	}
 	s.foresee()
-	s.Call(s.rng.IntN(len(s.clients)))
+	for range s.cfg.Together {
+		client := s.rng.IntN(len(s.clients))
+		for range s.cfg.Burst {
+			s.Call(client)
+		}
+	}
 }
 
 // Call has one client make one call now. A client whose host is down makes none.
 func (s *Source) Call(at int) {
-	c := &s.clients[at]
-	class, service := s.cfg.Class, time.Duration(0)
+	a := Ask{Class: s.cfg.Class, Deadline: s.cfg.Deadline}
 	switch {
 	case s.cfg.Mix != nil:
-		class, service = s.cfg.Mix(s.rng)
+		a.Class, a.Service = s.cfg.Mix(s.rng)
 	case s.cfg.Service != nil:
-		service = s.cfg.Service.Sample(s.rng)
+		a.Service = s.cfg.Service.Sample(s.rng)
 	}
-	if c.host.down {
-		return
-	}
-	if c.life != c.host.epoch && c.open(s.w, s.to) != nil {
-		return
+	s.Ask(at, a)
+}
+
+// Ask is one call that somebody else has thought out.
+type Ask struct {
+	Service  time.Duration // that its handler is to take
+	Class    int           // the method, below the machine's Classes
+	Deadline time.Duration // from now on; 0 = none
+	Cancel   time.Duration // its caller changes its mind so long after; 0 = never
+}
+
+// Ask has one client make this call now. It reports whether it could: a client whose host is down or stalls makes none.
+func (s *Source) Ask(at int, a Ask) bool {
+	c := &s.clients[at]
+	if c.host.down || c.host.stalls() || c.life != c.host.epoch && c.open(s.w, s.to) != nil {
+		return false
 	}
 	k := s.lend()
-	k.client, k.host, k.made = at, c.host, s.w.now
-	k.work = Work{ID: s.w.checks.call(), Service: service, Class: class}
+	k.client, k.host, k.life, k.made = at, c.host, c.life, s.w.now
+	k.work = Work{ID: s.w.checks.call(), Service: a.Service, Class: a.Class}
 	k.work.encode(k.payload[:])
-	k.Session, k.Method, k.Payload, k.Reply = c.session, method(class), k.payload[:], k.Reply[:0]
+	k.Session, k.Method, k.Payload, k.Reply = c.session, s.to.methods[a.Class], k.payload[:], k.Reply[:0]
 	k.Deadline = 0
-	if s.cfg.Deadline > 0 {
-		k.Deadline = s.w.now.Add(s.cfg.Deadline)
+	if a.Deadline > 0 {
+		k.Deadline = s.w.now.Add(a.Deadline)
+	}
+	if a.Cancel > 0 {
+		id := k.work.ID
+		s.w.at(s.w.now.Add(a.Cancel), script(func() { k.cancel(id) }))
 	}
 	c.host.calls++
 	c.host.d.Submit(s.w.now, &k.Call)
 	c.host.turn()
+	return true
+}
+
+// cancel ends the call if it is still the same one. One that has ended, the dispatcher leaves alone.
+func (k *call) cancel(id uint64) {
+	h := k.host
+	switch {
+	case k.work.ID != id || h.down || k.life != h.epoch:
+	case h.stalls():
+		h.w.at(h.stopped, script(func() { k.cancel(id) }))
+	default:
+		h.d.Cancel(h.w.now, &k.Call)
+		h.turn()
+	}
+}
+
+// Close closes a client's session with all its calls, if it has one; its next call opens another. One whose host stalls does nothing.
+func (s *Source) Close(at int) {
+	c := &s.clients[at]
+	if session := s.Session(at); session != nil && !c.host.stalls() {
+		c.life = 0
+		c.host.d.CloseSession(s.w.now, session)
+		c.host.turn()
+	}
+}
+
+// Session is a client's session; nil = it has none, or its host is down or was.
+func (s *Source) Session(at int) *dispatcher.Session {
+	c := &s.clients[at]
+	if c.host.down || c.host.stalls() || c.life != c.host.epoch {
+		return nil
+	}
+	return c.session
 }
 
 func (s *Source) lend() *call {
@@ -173,7 +231,10 @@ func (s *Source) lend() *call {
 func (k *call) done(*dispatcher.Call) {
 	s := k.source
 	k.host.calls--
-	s.w.checks.ended(k.work.ID, k.Outcome == dispatcher.OutcomeOK)
+	s.w.checks.ended(k.work.ID, k.Outcome)
+	if k.Outcome == dispatcher.OutcomeOK {
+		s.w.checks.answer(k.work.ID, k.Reply)
+	}
 	if s.cfg.Observe != nil {
 		now := s.w.now
 		s.seen = Observation{Client: k.client, Work: k.work, Made: k.made, Ended: now, Call: &k.Call, Latency: now.Sub(k.made)}

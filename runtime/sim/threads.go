@@ -11,8 +11,8 @@ import (
 // threadsMax is how many requests may be in service with threads: each has one, so as many are as were admitted.
 const threadsMax = 1 << 20
 
-// lane is what waits for one CPU.
-type lane struct {
+// cpuQueues are what waits for one CPU.
+type cpuQueues struct {
 	nic  packetQueue
 	run  []thread // ready, first in, first out
 	head int      // in run
@@ -26,26 +26,26 @@ type thread struct {
 	job     *job
 }
 
-func (l *lane) ready() int { return len(l.run) - l.head }
+func (q *cpuQueues) ready() int { return len(q.run) - q.head }
 
-func (l *lane) put(t thread) { l.run = append(l.run, t) }
+func (q *cpuQueues) put(t thread) { q.run = append(q.run, t) }
 
-func (l *lane) take() thread {
-	t := l.run[l.head]
-	l.run[l.head] = thread{}
-	if l.head++; 2*l.head >= len(l.run) { // what was taken is given up when it is half of all
-		n := copy(l.run, l.run[l.head:])
-		clear(l.run[n:])
-		l.run, l.head = l.run[:n], 0
+func (q *cpuQueues) take() thread {
+	t := q.run[q.head]
+	q.run[q.head] = thread{}
+	if q.head++; 2*q.head >= len(q.run) { // what was taken is given up when it is half of all
+		n := copy(q.run, q.run[q.head:])
+		clear(q.run[n:])
+		q.run, q.head = q.run[:n], 0
 	}
 	return t
 }
 
 // drop frees the packets of a process that was killed.
-func (l *lane) drop(w *World) {
-	l.nic.drop(w)
-	for l.ready() > 0 {
-		if t := l.take(); t.packet != nil {
+func (q *cpuQueues) drop(w *World) {
+	q.nic.drop(w)
+	for q.ready() > 0 {
+		if t := q.take(); t.packet != nil {
 			w.net.lost++
 			w.free(t.packet)
 		}
@@ -53,9 +53,9 @@ func (l *lane) drop(w *World) {
 }
 
 // packets counts those that wait.
-func (l *lane) packets() int {
-	n := l.nic.count
-	for _, t := range l.run[l.head:] {
+func (q *cpuQueues) packets() int {
+	n := q.nic.count
+	for _, t := range q.run[q.head:] {
 		if t.packet != nil {
 			n++
 		}
@@ -63,18 +63,29 @@ func (l *lane) packets() int {
 	return n
 }
 
-// laneOf is where a packet is put: RSS by the client, that is by its session. Packets of one client always go to one CPU.
-func (m *Machine) laneOf(p *packet) *lane {
-	if len(m.lanes) == 1 {
-		return &m.lanes[0]
+// queuesOf is where a packet is put: with threads RSS by the client, that is by its session, so that packets of one client always go to one CPU; else by
+// the host, where there is a choice.
+func (m *Machine) queuesOf(p *packet) *cpuQueues {
+	switch {
+	case m.cfg.Threads:
+		return &m.queues[(mix(clientOf(p))>>32)*uint64(len(m.queues))>>32]
+	case m.cfg.Steered:
+		return &m.queues[int(p.from.IP[15])%len(m.queues)]
 	}
-	var key uint64
-	if in, err := wire.ParsePacket(p.buf); err == nil {
-		if first, _, err := wire.NextMessage(in.Messages); err == nil {
-			key = uint64(first.Session)
-		}
+	return &m.queues[0]
+}
+
+// clientOf is the session of a packet's first message; 0 = it has none.
+func clientOf(p *packet) uint64 {
+	in, err := wire.ParsePacket(p.buf)
+	if err != nil {
+		return 0
 	}
-	return &m.lanes[(mix(key)>>32)*uint64(len(m.lanes))>>32]
+	first, _, err := wire.NextMessage(in.Messages)
+	if err != nil {
+		return 0
+	}
+	return uint64(first.Session)
 }
 
 // mix is a hash without any pattern (the finalizer of SplitMix64), as RSS has none: some CPUs have more clients than others.
@@ -89,7 +100,7 @@ func mix(x uint64) uint64 {
 func (c *cpu) received(p *packet) {
 	m := c.m
 	if m.cfg.Threads {
-		c.lane.put(thread{since: m.w.now, packet: p})
+		c.queues.put(thread{since: m.w.now, packet: p})
 		return
 	}
 	m.inbox.put(p)
@@ -99,11 +110,11 @@ func (c *cpu) received(p *packet) {
 // schedule is the scheduler of a CPU: its own packets, its own threads, those of the others.
 func (c *cpu) schedule() bool {
 	for {
-		if c.lane.nic.count > 0 {
-			return c.receive(c.lane)
+		if c.queues.nic.count > 0 {
+			return c.receive(c.queues)
 		}
-		for c.lane.ready() > 0 {
-			if c.runs(c.lane.take()) {
+		for c.queues.ready() > 0 {
+			if c.runs(c.queues.take()) {
 				return true
 			}
 		}
@@ -116,26 +127,26 @@ func (c *cpu) schedule() bool {
 	}
 }
 
-// receive takes a packet of a lane.
-func (c *cpu) receive(l *lane) bool {
-	c.in = l.nic.take()
+// receive takes a packet of a CPU.
+func (c *cpu) receive(q *cpuQueues) bool {
+	c.in = q.nic.take()
 	return c.spend(stepReceive, time.Duration(messages(c.in.buf))*c.m.cfg.Costs.Receive)
 }
 
 // steal takes half of the threads of another CPU, or receives a packet of its. It reports whether there was any, and whether that keeps the CPU busy.
 func (c *cpu) steal() (stolen, busy bool) {
 	m := c.m
-	for i := range m.lanes {
-		l := &m.lanes[(c.number+1+i)%len(m.lanes)]
-		switch n := l.ready(); {
-		case l == c.lane:
+	for i := range m.queues {
+		q := &m.queues[(c.number+1+i)%len(m.queues)]
+		switch n := q.ready(); {
+		case q == c.queues:
 		case n > 0:
 			for range (n + 1) / 2 {
-				c.lane.put(l.take())
+				c.queues.put(q.take())
 			}
 			return true, false
-		case l.nic.count > 0:
-			return true, c.receive(l)
+		case q.nic.count > 0:
+			return true, c.receive(q)
 		}
 	}
 	return false, false
@@ -172,21 +183,21 @@ func (c *cpu) reads(p *packet) bool {
 
 // queued gives a request that was admitted a thread, on the CPU that has read it.
 func (m *Machine) queued(r *dispatcher.Request) {
-	m.reader.lane.put(thread{since: m.w.now, request: r})
+	m.reader.queues.put(thread{since: m.w.now, request: r})
 }
 
 // backlog is the load signal as the artifact has it: the age of the oldest packet of all CPUs, and of the oldest thread, and the number of packets that no thread has read.
 func (m *Machine) backlog(now clock.Time) (delay time.Duration, count int) {
 	var packets, threads time.Duration
-	for i := range m.lanes {
-		l := &m.lanes[i]
-		if l.nic.head != nil {
-			packets = max(packets, now.Sub(l.nic.head.arrival))
-			count += l.nic.count
+	for i := range m.queues {
+		q := &m.queues[i]
+		if q.nic.head != nil {
+			packets = max(packets, now.Sub(q.nic.head.arrival))
+			count += q.nic.count
 		}
-		if l.ready() > 0 {
-			threads = max(threads, now.Sub(l.run[l.head].since))
-			count += l.ready()
+		if q.ready() > 0 {
+			threads = max(threads, now.Sub(q.run[q.head].since))
+			count += q.ready()
 		}
 	}
 	return packets + threads, count

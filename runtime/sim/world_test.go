@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/dispatcher"
+	"github.com/stillwater-rpc/stillwater/hw/clock"
 	"github.com/stillwater-rpc/stillwater/internal/seedtest"
 	"github.com/stillwater-rpc/stillwater/wire"
 )
@@ -105,10 +106,14 @@ func TestDamageIsFoundOut(t *testing.T) {
 
 // The checks must be able to fail.
 func TestChecksFail(t *testing.T) {
+	const none = dispatcher.OutcomeNone
 	for name, f := range map[string]func(c *Checks){
 		"ran twice":       func(c *Checks) { id := c.call(); c.ran(id); c.ran(id) },
-		"two outcomes":    func(c *Checks) { id := c.call(); c.ended(id, false); c.ended(id, false) },
-		"never ran":       func(c *Checks) { c.ended(c.call(), true) },
+		"two outcomes":    func(c *Checks) { id := c.call(); c.ended(id, none); c.ended(id, none) },
+		"never ran":       func(c *Checks) { c.ended(c.call(), dispatcher.OutcomeOK) },
+		"denied, and ran": func(c *Checks) { id := c.call(); c.ran(id); c.ended(id, dispatcher.OutcomeRejected) },
+		"runs, denied":    func(c *Checks) { id := c.call(); c.ended(id, dispatcher.OutcomeExpired); c.ran(id) },
+		"other's answer":  func(c *Checks) { c.answer(c.call(), []byte{0, 0, 0, 0, 0, 0, 0, 9}) },
 		"nobody made":     func(c *Checks) { c.ran(7) },
 		"more than calls": func(c *Checks) { c.Killed = 1 },
 	} {
@@ -117,6 +122,13 @@ func TestChecksFail(t *testing.T) {
 		if w.Audit() == nil {
 			t.Errorf("%s: not noticed", name)
 		}
+	}
+	var c Checks
+	id := c.call()
+	c.ran(id)
+	c.forgive()
+	if c.ran(id); len(c.Violations()) != 0 {
+		t.Errorf("%v, of another boot on a trusted network", c.Violations())
 	}
 	w := NewWorld(1, Network{})
 	w.packet()
@@ -155,4 +167,47 @@ func BenchmarkTwiceOverload(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(bench.w.Checks().Calls-before)/b.Elapsed().Seconds(), "calls/s")
+}
+
+// Clients that wake up together do so at the same instant, and each makes all its calls; the demand is what SetRate says.
+func TestWakeUpsTogether(t *testing.T) {
+	const together, burst, rate = 4, 3, 200_000
+	b := newBench(t, Network{OneWay: 5 * us}, MachineConfig{CPUs: 8}, SourceConfig{Together: together, Burst: burst}, 50)
+	at := make(map[clock.Time]int)
+	observe := b.s.cfg.Observe
+	b.s.cfg.Observe = func(o *Observation) {
+		at[o.Made]++
+		observe(o)
+	}
+	b.rate(t, rate)
+	b.w.Run(500 * time.Millisecond)
+	b.rate(t, 0)
+	b.w.Run(600 * time.Millisecond)
+	for when, calls := range at {
+		if calls%(together*burst) != 0 {
+			t.Fatalf("%d calls at %v", calls, when)
+		}
+	}
+	if calls := int(b.w.Checks().Calls); calls < rate/2*9/10 || calls > rate/2*11/10 || calls != len(at)*together*burst {
+		t.Errorf("%d calls at %d instants in half a second at %d/s", calls, len(at), rate)
+	}
+	if b.w.Events() < 4*b.w.Checks().Calls {
+		t.Errorf("%d events for %d calls", b.w.Events(), b.w.Checks().Calls)
+	}
+}
+
+// What handlers have computed, and what waits, adds up.
+func TestComputedAndWaiting(t *testing.T) {
+	b := newBench(t, Network{OneWay: 5 * us}, MachineConfig{CPUs: 1}, SourceConfig{Service: constant(100 * us)}, 10)
+	for client := range 10 {
+		b.s.Call(client)
+	}
+	b.w.Run(250 * us)
+	if waiting := b.m.Waiting(); waiting != 7 { // two are done, one runs
+		t.Errorf("%d wait", waiting)
+	}
+	b.w.Run(10 * time.Millisecond)
+	if got := b.m.Computed(); got != time.Millisecond || b.m.Waiting() != 0 {
+		t.Errorf("10 calls of 100 us took %v, and %d wait", got, b.m.Waiting())
+	}
 }

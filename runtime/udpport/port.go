@@ -60,7 +60,10 @@ type Port struct {
 var _ dispatcher.Port = (*Port)(nil)
 
 // Open binds a socket and allocates all that the port will ever need.
-func Open(cfg Config) (*Port, error) {
+func Open(cfg Config) (*Port, error) { return open(cfg, nil) }
+
+// open is Open, with one more thing to do to the socket before it is bound.
+func open(cfg Config, before func(fd int) error) (*Port, error) {
 	four := cfg.Listen.Addr().Unmap().Is4()
 	receiveMax := cmp.Or(cfg.PayloadMax, DefaultPayloadMax)
 	if cfg.PayloadMax == 0 && !four {
@@ -88,7 +91,13 @@ func Open(cfg Config) (*Port, error) {
 		return nil, fmt.Errorf("udpport: open: socket: %w", err)
 	}
 	p.fd = fd
-	if err := p.configure(cfg); err != nil {
+	if before != nil {
+		err = before(fd)
+	}
+	if err == nil {
+		err = p.configure(cfg)
+	}
+	if err != nil {
 		unix.Close(fd)
 		return nil, fmt.Errorf("udpport: open %v: %w", cfg.Listen, err)
 	}

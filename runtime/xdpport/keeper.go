@@ -26,18 +26,20 @@ const (
 	hungAfter = time.Second
 )
 
-// Own runs a function as the port's user and waits for it; false when the user has stopped, and the function did not run.
+// Own runs a function as the user of all ports of an interface and waits for it; false when a user has stopped, and the function did not run.
 type Own = func(func()) bool
 
 // keeper follows what happens to a port's interface: it goes and comes back, under another index; it gets queues; its MTU changes;
 // somebody detaches the program. It runs beside the port's user, and does what takes long (binding and closing sockets) by itself, so that the
 // user polls on; only the exchange is the user's.
 type keeper struct {
-	port  *Port
+	*card
 	own   Own
 	probe *nic.Probe
 	looks int
 	said  string // the last trouble, which is said once
+	// away: at the last look there was a trouble, or no carrier. When there is none any more, our addresses are announced.
+	away bool
 }
 
 // resize is a request for another number of queues.
@@ -50,12 +52,12 @@ type resize struct {
 var ErrNotKept = errors.New("the port is closed")
 
 // Keep looks after the port's interface until stop is closed. It returns when nothing is under way any more.
-func (p *Port) Keep(own Own, stop <-chan struct{}) {
-	defer close(p.kept)
-	k := &keeper{port: p, own: own}
-	err := p.space.enter()
+func (c *card) Keep(own Own, stop <-chan struct{}) {
+	defer close(c.kept)
+	k := &keeper{card: c, own: own}
+	err := c.space.enter()
 	if err == nil {
-		k.probe, err = nic.NewProbe(p.device.name)
+		k.probe, err = nic.NewProbe(c.device.name)
 	}
 	if err != nil {
 		k.say(fmt.Errorf("it is not watched: %w", err))
@@ -69,11 +71,13 @@ func (p *Port) Keep(own Own, stop <-chan struct{}) {
 		select {
 		case <-stop:
 			return
-		case r := <-p.resize:
+		case r := <-c.resize:
 			r.done <- k.setQueues(r.count)
 		case <-tick.C:
 			if k.runs(stop) {
-				k.say(k.look())
+				err := k.look()
+				k.away = k.away || err != nil
+				k.say(err)
 			}
 		}
 	}
@@ -107,17 +111,17 @@ func (k *keeper) runs(stop <-chan struct{}) bool {
 
 // Resize gives the port another number of queues, from the first one on, while it works. Packets of a queue that is given up go through the
 // kernel's socket. It waits until that is done; the keeper must run.
-func (p *Port) Resize(count int) error {
+func (c *card) Resize(count int) error {
 	r := resize{count, make(chan error, 1)}
 	select {
-	case p.resize <- r:
-	case <-p.kept:
+	case c.resize <- r:
+	case <-c.kept:
 		return ErrNotKept
 	}
 	select {
 	case err := <-r.done:
 		return err
-	case <-p.kept:
+	case <-c.kept:
 		return ErrNotKept
 	}
 }
@@ -132,22 +136,22 @@ func (k *keeper) say(err error) {
 	case text == k.said:
 		return
 	case text == "":
-		slog.Info("the interface is whole again", "interface", k.port.device.name, "mode", k.mode())
+		slog.Info("the interface is whole again", "interface", k.device.name, "mode", k.mode())
 	default:
-		slog.Warn("the interface is not whole: what can, goes through the kernel", "interface", k.port.device.name, "error", text)
+		slog.Warn("the interface is not whole: what can, goes through the kernel", "interface", k.device.name, "error", text)
 	}
 	k.said = text
-	k.port.trouble.Store(&text)
+	k.trouble.Store(&text)
 }
 
 func (k *keeper) mode() (text string) {
-	k.own(func() { text = k.port.Mode() })
+	k.own(func() { text = k.Mode() })
 	return text
 }
 
 // Trouble is what is wrong with the interface, in words; "" = nothing. It may be called from any goroutine.
-func (p *Port) Trouble() string {
-	if text := p.trouble.Load(); text != nil {
+func (c *card) Trouble() string {
+	if text := c.trouble.Load(); text != nil {
 		return *text
 	}
 	return ""
@@ -155,40 +159,56 @@ func (p *Port) Trouble() string {
 
 // look compares the interface with what the port believes, and mends what is different. The error is what could not be mended.
 func (k *keeper) look() error {
-	p := k.port
 	now, err := k.probe.Look()
-	if errors.Is(err, unix.ENODEV) || err == nil && (now.Index != p.device.index || k.unbound()) {
-		if p.own == nil {
-			return fmt.Errorf("%s was away, and sockets of %s are not opened anew: close the endpoint and open another", p.device.name, p.sockets)
+	if errors.Is(err, unix.ENODEV) || err == nil && (now.Index != k.device.index || k.unbound()) {
+		if k.ports[0].own == nil {
+			return fmt.Errorf("%s was away, and sockets of %s are not opened anew: close the endpoint and open another", k.device.name, k.sockets)
 		}
 		if err := k.drop(); err != nil {
 			return err
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("looking for %s: %w", p.device.name, err)
+		return fmt.Errorf("looking for %s: %w", k.device.name, err)
 	}
-	if len(p.queues.ids) == 0 {
+	if k.served() == 0 {
+		k.away = true
 		return k.reopen(now)
 	}
 	k.resized(now.MTU)
 	if !now.Up {
-		return fmt.Errorf("%s is down", p.device.name)
+		return fmt.Errorf("%s is down", k.device.name)
 	}
 	if err := k.grown(now.Channels); err != nil {
 		return err
 	}
 	if k.looks%searchEvery == 0 {
-		return k.attached()
+		if err := k.attached(); err != nil {
+			return err
+		}
 	}
-	return nil
+	return k.regained(now.Carrier)
+}
+
+// regained announces our addresses when the interface is back, or its carrier.
+func (k *keeper) regained(carrier bool) error {
+	if !carrier {
+		return fmt.Errorf("%s has no carrier: nobody is at the other end, or down", k.device.name)
+	}
+	if !k.away {
+		return nil
+	}
+	k.away = false
+	return k.announce()
 }
 
 // unbound reports whether the kernel has unbound a socket, since its interface was away for a moment: it may be back under its old index.
 func (k *keeper) unbound() bool {
-	for _, q := range k.port.queues.open {
-		if q, ok := q.(*xsk.Queue); ok && q.SocketError() != nil {
-			return true
+	for _, p := range k.ports {
+		for _, q := range p.queues.open {
+			if q, ok := q.(*xsk.Queue); ok && q.SocketError() != nil {
+				return true
+			}
 		}
 	}
 	return false
@@ -196,48 +216,45 @@ func (k *keeper) unbound() bool {
 
 // attached attaches the program again if somebody has detached it. While it is not, the kernel's socket gets all packets.
 func (k *keeper) attached() error {
-	p := k.port
-	if attached, err := p.program.Attached(); attached || err != nil {
+	if attached, err := k.program.Attached(); attached || err != nil {
 		return err
 	}
-	if err := p.program.Detach(); err != nil && !errors.Is(err, bpf.ErrNotAttached) {
+	if err := k.program.Detach(); err != nil && !errors.Is(err, bpf.ErrNotAttached) {
 		return err
 	}
-	mode, err := p.cfg.attach(p.program, p.device.index, p.cfg.Mode.program(p.queues.bound()))
+	mode, err := k.cfg.attach(k.program, k.device.index, k.cfg.Mode.program(k.bound()))
 	if err != nil {
-		return fmt.Errorf("the program was detached from %s: %w", p.device.name, err)
+		return fmt.Errorf("the program was detached from %s: %w", k.device.name, err)
 	}
-	slog.Warn("the program was detached by somebody else, and is attached again", "interface", p.device.name)
-	k.own(func() { p.device.xdp = mode })
+	slog.Warn("the program was detached by somebody else, and is attached again", "interface", k.device.name)
+	k.own(func() { k.device.xdp = mode })
 	return nil
 }
 
 // grown looks whether the interface has another number of queues, and serves new ones if it is to serve all.
 func (k *keeper) grown(channels nic.Channels) error {
-	p := k.port
 	have := channels.Receive()
-	if have == p.device.have && channels.Transmit() == p.queues.transmit {
+	if have == k.device.have && channels.Transmit() == k.ports[0].queues.transmit {
 		return nil
 	}
 	k.own(func() {
-		p.device.have = have
-		p.queues.setTransmit(channels.Transmit())
+		k.device.have = have
+		k.setTransmit(channels.Transmit())
 	})
-	if p.cfg.Queues != 0 || have <= len(p.queues.ids) {
+	if k.cfg.Queues != 0 || have <= k.served() {
 		return nil
 	}
-	return k.setQueues(min(have-int(p.cfg.Queue), p.queuesRoom))
+	return k.setQueues(min(have-int(k.cfg.Queue), k.room()))
 }
 
 // resized follows the MTU: longer packets would be lost.
 func (k *keeper) resized(mtu int) {
-	p := k.port
-	if size := p.payloadFor(mtu); size != p.payloadMax {
-		k.own(func() { p.payloadMax = size })
+	if size := k.payloadFor(mtu); size != k.payloadMax {
+		k.own(func() { k.payloadMax = size })
 	}
 }
 
 // payloadFor is what fits into a packet of the MTU and into a frame.
-func (p *Port) payloadFor(mtu int) int {
-	return max(min(mtu+wire.EthernetHeaderBytes, p.umem.PacketSizeMax())-p.local.headers(), 0)
+func (c *card) payloadFor(mtu int) int {
+	return max(min(mtu+wire.EthernetHeaderBytes, c.ports[0].umem.PacketSizeMax())-c.local.headers(), 0)
 }

@@ -36,6 +36,16 @@ var ErrNoQueue = errors.New("no such queue")
 // Open attaches the program, opens the socket and joins the two. Everything belongs to the network namespace of the
 // calling thread. It needs CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON and CAP_NET_RAW, and with PinPath CAP_NET_RAW alone.
 func Open(cfg Config) (*Port, error) {
+	ports, err := OpenAll(cfg, 1)
+	if err != nil {
+		return nil, err
+	}
+	return ports[0], nil
+}
+
+// OpenAll is Open for several dispatchers, among whose ports the queues are shared out. Each port may have a user of its own, and only all of them together
+// may keep them, ask for their Mode, and close them: one after the other, when nobody uses any.
+func OpenAll(cfg Config, count int) ([]*Port, error) {
 	if !cfg.Mode.Known() || cfg.Mode == ModeUDP {
 		return nil, fmt.Errorf("%w: %v with AF_XDP", ErrMode, cfg.Mode)
 	}
@@ -43,77 +53,98 @@ func Open(cfg Config) (*Port, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Port{cfg: cfg, space: space{-1}, resize: make(chan resize), kept: make(chan struct{})}
-	if err := p.open(cfg, addresses, link); err != nil {
-		return nil, errors.Join(err, p.Close())
+	c := &card{cfg: cfg, space: space{-1}, resize: make(chan resize), kept: make(chan struct{})}
+	for range count {
+		c.ports = append(c.ports, &Port{card: c})
 	}
-	return p, nil
+	if err := c.open(addresses, link); err != nil {
+		return nil, errors.Join(err, c.close())
+	}
+	return c.ports, nil
 }
 
-// open takes one step after the other; Close undoes those that were taken.
-func (p *Port) open(cfg Config, addresses []netip.Addr, link netlink.Link) (err error) {
-	if p.space, err = here(); err != nil {
+// open takes one step after the other; close undoes those that were taken.
+func (c *card) open(addresses []netip.Addr, link netlink.Link) (err error) {
+	if c.space, err = here(); err != nil {
 		return err
 	}
-	p.device = device{name: cfg.Interface, index: link.Attrs().Index}
-	if p.slow, err = openSlow(addresses, cfg.Port); err != nil {
+	c.device = device{name: c.cfg.Interface, index: link.Attrs().Index}
+	first := c.ports[0]
+	if first.slow, err = openSlow(addresses, c.cfg.Port); err != nil {
 		return err
 	}
-	p.local = p.slow.local()
-	if p.hops, err = neighbour.Open(p.device.index); err != nil {
-		return err
-	}
-	p.hop = p.hops.NewCache()
-	ids, err := p.queueIDs(&cfg)
+	c.local = first.slow.local()
+	hops, err := neighbour.Open(c.device.index)
 	if err != nil {
 		return err
 	}
-	if cfg.Sockets != nil {
-		err = cfg.Sockets.open(p, ids)
+	c.setHops(hops)
+	ids, err := c.queueIDs()
+	if err != nil {
+		return err
+	}
+	if c.cfg.Sockets != nil {
+		err = c.cfg.Sockets.open(first, ids)
 	} else {
-		err = cfg.Mode.climb(func(sockets xsk.Mode) error { return p.openAs(ids, sockets) })
+		err = c.cfg.Mode.climb(func(sockets xsk.Mode) error { return c.openAs(ids, sockets) })
 	}
 	if err != nil {
-		return errors.Join(err, cfg.holder(err))
+		return errors.Join(err, c.cfg.holder(err))
 	}
-	p.payloadMax = p.payloadFor(link.Attrs().MTU)
-	return p.steer()
+	c.payloadMax = c.payloadFor(link.Attrs().MTU)
+	return c.steer()
 }
 
 // queueIDs looks which queues there are, and returns those that get a socket.
-func (p *Port) queueIDs(cfg *Config) ([]uint32, error) {
-	channels, err := nic.ChannelsOf(cfg.Interface)
+func (c *card) queueIDs() ([]uint32, error) {
+	channels, err := nic.ChannelsOf(c.cfg.Interface)
 	if err != nil {
 		return nil, err
 	}
-	p.device.have, p.queues.transmit = channels.Receive(), channels.Transmit()
-	ids, err := cfg.ids(channels)
-	p.queuesRoom = max(len(ids), min(channels.ReceiveMax()-int(cfg.Queue), max(2*len(ids), manyQueues), QueuesMax))
-	return ids, err
+	c.device.have = channels.Receive()
+	c.setTransmit(channels.Transmit())
+	ids, err := c.cfg.ids(channels)
+	if err != nil {
+		return nil, err
+	}
+	room := max(len(ids), min(channels.ReceiveMax()-int(c.cfg.Queue), max(2*len(ids), manyQueues), QueuesMax))
+	for i, p := range c.ports {
+		p.queuesRoom = (room - i + len(c.ports) - 1) / len(c.ports)
+	}
+	return ids, c.checkQueues(len(ids), channels.Transmit())
 }
 
-// openAs makes the UMEM, unless it is there, sockets on it, and attaches the program. On error only the UMEM is left.
-func (p *Port) openAs(ids []uint32, sockets xsk.Mode) error {
-	bound, err := p.bindFirst(ids, sockets)
-	if err != nil {
-		return err
+// openAs makes the UMEMs, unless they are there, sockets on them, and attaches the program. On error only the UMEMs are left.
+func (c *card) openAs(ids []uint32, sockets xsk.Mode) (err error) {
+	for i, p := range c.ports {
+		var bound []*xsk.Bound
+		own := c.share(ids, i)
+		if bound, err = p.bindFirst(own, sockets); err == nil {
+			err = p.adopt(own, bound)
+		}
+		if err != nil {
+			break
+		}
+		sockets = c.bound() // all the same
 	}
-	if err = p.adopt(ids, bound); err == nil {
-		err = p.openProgram()
+	if err == nil {
+		err = c.openProgram()
 	}
-	if err != nil {
-		return errors.Join(err, p.closeSockets())
+	if err == nil {
+		return nil
 	}
-	return nil
+	errs := []error{err}
+	for _, p := range c.ports {
+		errs = append(errs, p.closeSockets())
+	}
+	return errors.Join(errs...)
 }
 
 // bindFirst makes the UMEM with room for more queues, or for these alone where the limit on locked memory leaves none for more.
 func (p *Port) bindFirst(ids []uint32, sockets xsk.Mode) (bound []*xsk.Bound, err error) {
 	for {
 		if p.own == nil {
-			cfg := memory(p.queuesRoom)
-			cfg.Node = xsk.NodeAt(nic.NUMANode(p.device.name))
-			umem, err := xsk.NewUMEM(cfg)
+			umem, err := xsk.NewUMEM(p.memory(p.queuesRoom))
 			if err != nil {
 				return nil, err
 			}
@@ -131,16 +162,16 @@ func (p *Port) bindFirst(ids []uint32, sockets xsk.Mode) (bound []*xsk.Bound, er
 }
 
 // openProgram loads the program, or finds the one that is shared, and attaches it for the sockets that are there. It steers nothing to them yet.
-func (p *Port) openProgram() error {
-	program, err := p.cfg.program(p.umem.PacketSizeMax())
+func (c *card) openProgram() error {
+	program, err := c.cfg.program(c.ports[0].umem.PacketSizeMax())
 	if err != nil {
 		return err
 	}
-	p.device.xdp, err = p.cfg.attach(program, p.device.index, p.cfg.Mode.program(p.queues.bound()))
+	c.device.xdp, err = c.cfg.attach(program, c.device.index, c.cfg.Mode.program(c.bound()))
 	if err != nil {
 		return errors.Join(err, program.Close())
 	}
-	p.program = program
+	c.program = program
 	return nil
 }
 
@@ -204,14 +235,19 @@ func MemoryBytes(queues int) int64 {
 	return int64(cfg.FrameCount) * int64(cfg.FrameSizeBytes)
 }
 
+// node is where the UMEM should be.
+func (c *Config) node() xsk.Node { return xsk.NodeAt(nic.NUMANode(c.Interface)) }
+
 // steer tells the program of sockets and service: from then on packets come.
-func (p *Port) steer() error {
-	for i, id := range p.queues.ids {
-		if err := p.program.SetSocket(id, p.queues.open[i].FD()); err != nil {
-			return err
+func (c *card) steer() error {
+	for _, p := range c.ports {
+		for i, id := range p.queues.ids {
+			if err := c.program.SetSocket(id, p.queues.open[i].FD()); err != nil {
+				return err
+			}
 		}
 	}
-	return p.register()
+	return c.register()
 }
 
 // Close detaches the program first, so that the kernel has the packets again before the rings go.
@@ -231,5 +267,13 @@ func (p *Port) Close() error {
 	}
 	errs = append(errs, p.slow.close(), p.space.close())
 	p.slow, p.space.fd = nil, -1
+	return errors.Join(errs...)
+}
+
+func (c *card) close() error {
+	var errs []error
+	for _, p := range c.ports {
+		errs = append(errs, p.Close())
+	}
 	return errors.Join(errs...)
 }

@@ -5,13 +5,10 @@ package xdpport
 import (
 	"errors"
 	"fmt"
-	"net"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stillwater-rpc/stillwater/bpf"
 	"github.com/stillwater-rpc/stillwater/dispatcher"
 	"github.com/stillwater-rpc/stillwater/hw/clock"
 	"github.com/stillwater-rpc/stillwater/runtime/neighbour"
@@ -34,32 +31,25 @@ const (
 )
 
 // Port is a dispatcher.Port over the XSKs of an interface's queues, which share one UMEM, and the kernel's sockets for what the program passes
-// on. It has one user at a time. Once closed, it receives nothing and lends nothing.
+// on. An interface has one port, or several that share the queues out among them, one for each dispatcher: then each has a UMEM of its own, and the first has
+// the kernel's sockets. A port has one user at a time. Once closed, it receives nothing and lends nothing.
 type Port struct {
-	umem    frames    // a *xsk.UMEM, unless the sockets are of another implementation; nil once closed
-	own     *xsk.UMEM // the same, if it is one; only then is anything opened anew
-	queues  queues
-	program *bpf.Program
-	hops    *neighbour.Table
-	hop     neighbour.Cache
-	slow    slowPorts  // hold the port, and serve what XDP passes on
-	slowAt  clock.Time // when the kernel's sockets are looked at next
-	local   locals
-	device  device
-	cfg     Config
-	space   space
+	*card
+	umem   frames    // a *xsk.UMEM, unless the sockets are of another implementation; nil once closed
+	own    *xsk.UMEM // the same, if it is one; only then is anything opened anew
+	queues queues
+	hop    neighbour.Cache
+	slow   slowPorts  // hold the UDP port, and serve what XDP passes on
+	slowAt clock.Time // when the kernel's sockets are looked at next
 	// queuesRoom is how many queues the UMEM was made for.
 	queuesRoom int
-	resize     chan resize
-	kept       chan struct{} // closed when nobody keeps the port
-	trouble    atomic.Pointer[string]
-	sockets    string // name of the implementation, where it is not package xsk
 
-	payloadMax int
-	batch      [batchMax]frame.Desc
-	taken      int  // of the batch: frames that the last Receive lent out
-	submitted  bool // since the last kick
-	stats      dispatcher.PortStats
+	batch     [batchMax]frame.Desc
+	taken     int    // of the batch: frames that the last Receive lent out
+	slowCount int    // datagrams of the last Receive before those of the batch
+	held      uint64 // of the batch: a bit for each that was kept
+	submitted bool   // since the last kick
+	stats     dispatcher.PortStats
 }
 
 var _ dispatcher.Port = (*Port)(nil)
@@ -69,14 +59,15 @@ func (p *Port) Receive(now clock.Time, batch []dispatcher.Datagram) int {
 	if p.umem == nil {
 		return 0
 	}
+	p.release()
 	count := 0
 	if now >= p.slowAt {
 		count = p.receiveSlow(now, batch[:min(len(batch), slowBatch)])
 	}
-	p.umem.Release(p.batch[:p.taken])
+	p.slowCount = count
 	p.taken = p.queues.receive(p.batch[:min(len(batch)-count, batchMax)])
 	fast := 0
-	for _, desc := range p.batch[:p.taken] {
+	for i, desc := range p.batch[:p.taken] {
 		d, err := wire.ParseDatagram(p.umem.Bytes(desc))
 		if err != nil || !p.local.has(&d.Destination) {
 			p.stats.ReceiveDropped++
@@ -87,6 +78,9 @@ func (p *Port) Receive(now clock.Time, batch []dispatcher.Datagram) int {
 			arrival = now
 		}
 		batch[count+fast] = dispatcher.Datagram{Payload: d.Payload, From: d.Source, Arrival: arrival}
+		if i != fast { // keep both batches beside each other
+			p.batch[fast], p.batch[i] = desc, p.batch[fast]
+		}
 		fast++
 	}
 	p.stats.Received += uint64(fast)
@@ -189,31 +183,8 @@ func (p *Port) Wait(timeout time.Duration, wake int) error {
 	return nil
 }
 
-// LocalAddr is the address that the program steers to us, of a port with two the IPv4 one: see LocalAddrs.
-func (p *Port) LocalAddr() wire.Addr { return p.local.all()[0] }
-
-// LocalAddrs are the addresses that the program steers to us: one, or one of each family. What is sent comes from that of its
-// destination's family, so an answer comes from where the request was sent to.
-func (p *Port) LocalAddrs() []wire.Addr { return p.local.all() }
-
-// PayloadMax is what fits into a packet of the interface's MTU; over IPv6, if the port has an IPv6 address.
-func (p *Port) PayloadMax() int { return p.payloadMax }
-
 // Name is "xdp".
 func (*Port) Name() string { return "xdp" }
-
-// Mode says how packets travel: interface, queues, native or generic XDP, copy or zero-copy, whose sockets if not ours, and what keeps it from
-// being better where that was left open. It is for the port's user.
-func (p *Port) Mode() string {
-	text := fmt.Sprintf("AF_XDP on %s %s, %s XDP, %s mode", p.device.name, p.queues.text(), p.device.xdp, p.queues.mode())
-	if p.sockets != "" {
-		text += ", sockets of " + p.sockets
-	}
-	if len(p.queues.open) == 0 {
-		return text
-	}
-	return text + p.cfg.Mode.reason(p.device.xdp, p.queues.bound())
-}
 
 // Stats reads our counters and the kernel's.
 func (p *Port) Stats() dispatcher.PortStats {
@@ -222,7 +193,9 @@ func (p *Port) Stats() dispatcher.PortStats {
 	}
 	s := p.stats
 	p.queues.statistics(&s)
-	s.QueuesUnserved = max(p.device.have-len(p.queues.open), 0)
+	if p == p.ports[0] {
+		s.QueuesUnserved = max(p.device.have-p.served(), 0)
+	}
 	s.ReceiveDropped += p.slow.dropped()
 	return s
 }
@@ -236,12 +209,4 @@ func (p *Port) Audit() error {
 		return nil
 	}
 	return p.umem.Audit()
-}
-
-// Verdicts are the program's counters by reason.
-func (p *Port) Verdicts() ([]bpf.VerdictCount, error) {
-	if p.program == nil {
-		return nil, net.ErrClosed
-	}
-	return p.program.Verdicts()
 }

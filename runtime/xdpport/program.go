@@ -22,14 +22,14 @@ func (c *Config) program(packetSizeMax int) (*bpf.Program, error) {
 
 // register tells the program of our addresses. In one that is shared, only packets on our own queues are for our sockets: on another's they would
 // be dropped, and so they go through the kernel.
-func (p *Port) register() error {
+func (c *card) register() error {
 	var on bpf.Queues
-	if ids := p.queues.ids; p.cfg.PinPath != "" && len(ids) > 0 {
+	if ids := c.ids(); c.cfg.PinPath != "" && len(ids) > 0 {
 		on.First = slices.Min(ids)
 		on.Count = slices.Max(ids) - on.First + 1
 	}
-	for _, local := range p.local.all() {
-		if err := p.program.RegisterServiceOn(local.AddrPort().Addr(), local.Port, on); err != nil {
+	for _, local := range c.local.all() {
+		if err := c.program.RegisterServiceOn(local.AddrPort().Addr(), local.Port, on); err != nil {
 			return err
 		}
 	}

@@ -186,9 +186,9 @@ func (s *queues) bound() xsk.Mode {
 	return xsk.ModeCopy
 }
 
-// text names the queues: "queue 0", "queues 0-3", "queues 0,2".
-func (s *queues) text() string {
-	ids := slices.Sorted(slices.Values(s.ids))
+// queuesText names queues: "queue 0", "queues 0-3", "queues 0,2".
+func queuesText(ids []uint32) string {
+	slices.Sort(ids)
 	switch n := len(ids); {
 	case n == 0:
 		return "without a queue"

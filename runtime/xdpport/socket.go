@@ -55,6 +55,9 @@ type rings interface {
 
 // open opens the one queue, and attaches the program. What is bound cannot be bound once more, so of auto the socket makes the choice.
 func (s *Sockets) open(p *Port, ids []uint32) error {
+	if len(p.ports) != 1 {
+		return fmt.Errorf("%w: sockets of %s, so one dispatcher", ErrOneQueue, s.Name)
+	}
 	if len(ids) != 1 {
 		return fmt.Errorf("%w: sockets of %s, and %s has %d queues: choose one of them, the others go through the kernel",
 			ErrOneQueue, s.Name, p.device.name, len(ids))

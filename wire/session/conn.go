@@ -17,6 +17,7 @@ type Conn struct {
 	Local  wire.ConnectionID // chosen by us: what the peer writes into its packets
 	Remote wire.ConnectionID // chosen by the peer; zero while a dialed connection is not accepted
 	Dialed bool              // we opened it, so we are the client of its sessions
+	Heard  bool              // an accepted one: the peer has used the id that we chose
 
 	Token    wire.Token // proves our address at next contact
 	HasToken bool

@@ -20,7 +20,7 @@ const (
 	epochBits      = 24
 	generationBits = 12
 	indexBits      = 22
-	ownerBits      = 6
+	ownerBits      = 6 // see OwnersMax
 
 	epochMask      = 1<<epochBits - 1
 	generationMask = 1<<generationBits - 1
@@ -131,7 +131,7 @@ func (t *Table) add(peer wire.Addr, now clock.Time) (*Conn, error) {
 func (t *Table) NextID(c *Conn) wire.ConnectionID {
 	e := &t.entries[c.index]
 	e.generation = (e.generation + 1) & generationMask
-	return wire.ConnectionID(t.owner<<(epochBits+generationBits+indexBits) |
+	return wire.ConnectionID(t.owner<<ownerShift |
 		uint64(c.index)<<(epochBits+generationBits) | e.generation<<epochBits | t.epoch)
 }
 

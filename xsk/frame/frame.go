@@ -1,8 +1,3 @@
-// Package frame keeps the books of a UMEM: which frame belongs to whom.
-//
-// A UMEM is cut into equal frames. Each has exactly one [Owner] at any moment, and the [Pool] knows it: moving a frame
-// names the owner it must come from, so that a frame given back twice, or completed by the kernel without having been sent,
-// is noticed instead of being handed to two. The package is pure: no memory is touched but the books.
 package frame
 
 import (
@@ -25,21 +20,22 @@ type Desc struct {
 // Owner is who may touch a frame.
 type Owner uint8
 
-// The owners, in the order of a frame's life.
+// The owners, in the order of a frame's life; few frames are ever away.
 const (
 	Free   Owner = iota // the pool
 	Fill                // on the fill ring or, filled, on the RX ring: the kernel may write it
 	Rx                  // received, being read by us
 	Tx                  // lent, being written by us
 	Kernel              // on the TX ring or in a driver: the kernel may read it
+	Away                // received, being read by another dispatcher, which gives it back to us
 
-	ownerCount = int(Kernel) + 1
+	ownerCount = int(Away) + 1
 )
 
 // String returns the owner's name in the documentation.
 func (o Owner) String() string {
 	if int(o) < ownerCount {
-		return [ownerCount]string{"free", "fill", "rx", "tx", "kernel"}[o]
+		return [ownerCount]string{"free", "fill", "rx", "tx", "kernel", "away"}[o]
 	}
 	return fmt.Sprintf("owner %d", uint8(o))
 }
@@ -61,14 +57,21 @@ type Config struct {
 	Checked   bool // panic on a wrong move, for tests; otherwise Move refuses it
 }
 
+// state is a frame's entry in the books: its owner in the low byte, and in the high one the queue that it is on, or was last.
+type state uint16
+
+func stateOf(owner Owner, by Holder) state { return state(owner) | state(by)<<8 }
+
+func (s state) owner() Owner   { return Owner(s) }
+func (s state) holder() Holder { return Holder(s >> 8) }
+
 // Pool is the books of one UMEM. It has one user at a time, without a lock.
 type Pool struct {
 	size    uint64
 	shift   uint
 	checked bool
-	free    []Addr  // last in, first out: the most recently used frame is the one in the cache
-	owners  []Owner // by frame number
-	holders []Holder
+	free    []Addr            // last in, first out: the most recently used frame is the one in the cache
+	frames  []state           // by frame number
 	held    [][ownerCount]int // by holder
 	counts  [ownerCount]int   // the sums of held
 }
@@ -87,8 +90,7 @@ func NewPool(cfg Config) (*Pool, error) {
 		shift:   uint(bits.TrailingZeros(uint(cfg.SizeBytes))),
 		checked: cfg.Checked,
 		free:    make([]Addr, cfg.Count),
-		owners:  make([]Owner, cfg.Count),
-		holders: make([]Holder, cfg.Count),
+		frames:  make([]state, cfg.Count),
 		held:    make([][ownerCount]int, holders),
 	}
 	for i := range pool.free {
@@ -106,7 +108,7 @@ func (p *Pool) Base(addr Addr) Addr { return addr &^ Addr(p.size-1) }
 func (p *Pool) Size() int { return int(p.size) }
 
 // Total returns the number of frames.
-func (p *Pool) Total() int { return len(p.owners) }
+func (p *Pool) Total() int { return len(p.frames) }
 
 // Count returns how many frames an owner has.
 func (p *Pool) Count(owner Owner) int { return p.counts[owner] }
@@ -116,16 +118,16 @@ func (p *Pool) Held(by Holder, owner Owner) int { return p.held[by][owner] }
 
 // Contains reports whether length bytes from addr lie in one frame of the pool.
 func (p *Pool) Contains(addr Addr, length uint32) bool {
-	return uint64(addr)>>p.shift < uint64(len(p.owners)) && uint64(addr)&(p.size-1)+uint64(length) <= p.size
+	return uint64(addr)>>p.shift < uint64(len(p.frames)) && uint64(addr)&(p.size-1)+uint64(length) <= p.size
 }
 
 // Owner returns who owns the frame around addr; ok is false if addr is outside the UMEM.
 func (p *Pool) Owner(addr Addr) (owner Owner, ok bool) {
 	number := uint64(addr) >> p.shift
-	if number >= uint64(len(p.owners)) {
+	if number >= uint64(len(p.frames)) {
 		return Free, false
 	}
-	return p.owners[number], true
+	return p.frames[number].owner(), true
 }
 
 // Take gives a free frame to an owner on a queue; ok is false if there is none.
@@ -144,32 +146,34 @@ func (p *Pool) Take(to Owner, by Holder) (addr Addr, ok bool) {
 // changes nothing, if addr is outside the UMEM or the frame is not from's; a checked pool panics then.
 func (p *Pool) Move(addr Addr, from, to Owner) bool {
 	number := uint64(addr) >> p.shift
-	if number >= uint64(len(p.owners)) || p.owners[number] != from || from == Free {
+	if number >= uint64(len(p.frames)) || p.frames[number].owner() != from || from == Free {
 		p.refuse(addr, from, to)
 		return false
 	}
-	p.book(number, to, p.holders[number])
+	p.book(number, to, p.frames[number].holder())
 	if to == Free {
-		p.free = append(p.free, Addr(number<<p.shift)) // never grows: its capacity is all frames
+		p.free = append(p.free, p.Base(addr)) // never grows: its capacity is all frames
 	}
 	return true
 }
 
-// MoveOn is Move to the rings of a queue, which is not the one that the frame was on.
+// MoveOn is Move to the rings of a queue, which need not be the one that the frame was on. It does not go back into the pool by it.
 func (p *Pool) MoveOn(addr Addr, from, to Owner, by Holder) bool {
-	if !p.Move(addr, from, to) {
+	number := uint64(addr) >> p.shift
+	if number >= uint64(len(p.frames)) || p.frames[number].owner() != from || from == Free || to == Free {
+		p.refuse(addr, from, to)
 		return false
 	}
-	p.book(uint64(addr)>>p.shift, to, by)
+	p.book(number, to, by)
 	return true
 }
 
 // book writes down whose a frame is from here on, and on which queue.
 func (p *Pool) book(number uint64, to Owner, by Holder) {
-	from, was := p.owners[number], p.holders[number]
-	p.counts[from]--
-	p.held[was][from]--
-	p.owners[number], p.holders[number] = to, by
+	was := p.frames[number]
+	p.counts[was.owner()]--
+	p.held[was.holder()][was.owner()]--
+	p.frames[number] = stateOf(to, by)
 	p.counts[to]++
 	p.held[by][to]++
 }
@@ -178,8 +182,8 @@ func (p *Pool) book(number uint64, to Owner, by Holder) {
 // write or read them any more. What its user has, received or lent, stays there.
 func (p *Pool) Revoke(by Holder) int {
 	count := 0
-	for number := range p.owners {
-		if owner := p.owners[number]; p.holders[number] == by && (owner == Fill || owner == Kernel) {
+	for number, is := range p.frames {
+		if owner := is.owner(); is.holder() == by && (owner == Fill || owner == Kernel) {
 			p.Move(Addr(uint64(number)<<p.shift), owner, Free)
 			count++
 		}
@@ -194,7 +198,7 @@ func (p *Pool) refuse(addr Addr, from, to Owner) {
 	owner, ok := p.Owner(addr)
 	switch {
 	case !ok:
-		panic(fmt.Sprintf("frame: %#x is outside the UMEM of %d bytes", uint64(addr), p.size*uint64(len(p.owners))))
+		panic(fmt.Sprintf("frame: %#x is outside the UMEM of %d bytes", uint64(addr), p.size*uint64(len(p.frames))))
 	case owner == Free && to == Free:
 		panic(fmt.Sprintf("frame: double free of %#x", uint64(p.Base(addr))))
 	}
@@ -207,9 +211,9 @@ func (p *Pool) Audit() error {
 	var counts [ownerCount]int
 	held := make([][ownerCount]int, len(p.held))
 	sum := 0
-	for number, owner := range p.owners {
-		counts[owner]++
-		held[p.holders[number]][owner]++
+	for _, is := range p.frames {
+		counts[is.owner()]++
+		held[is.holder()][is.owner()]++
 	}
 	if !slices.Equal(held, p.held) {
 		return fmt.Errorf("%w: by queue, counted %v, booked %v", ErrAudit, held, p.held)
@@ -217,15 +221,15 @@ func (p *Pool) Audit() error {
 	for _, count := range p.counts {
 		sum += count
 	}
-	if counts != p.counts || sum != len(p.owners) || len(p.free) != p.counts[Free] {
+	if counts != p.counts || sum != len(p.frames) || len(p.free) != p.counts[Free] {
 		return fmt.Errorf("%w: %d frames, counted %v, booked %v, free list %d",
-			ErrAudit, len(p.owners), counts, p.counts, len(p.free))
+			ErrAudit, len(p.frames), counts, p.counts, len(p.free))
 	}
-	seen := make([]bool, len(p.owners))
+	seen := make([]bool, len(p.frames))
 	for _, addr := range p.free {
 		number := addr >> p.shift
-		if seen[number] || p.owners[number] != Free {
-			return fmt.Errorf("%w: %#x on the free list is %v or there twice", ErrAudit, uint64(addr), p.owners[number])
+		if owner := p.frames[number].owner(); seen[number] || owner != Free {
+			return fmt.Errorf("%w: %#x on the free list is %v or there twice", ErrAudit, uint64(addr), owner)
 		}
 		seen[number] = true
 	}

@@ -167,7 +167,11 @@ func TestRevoke(t *testing.T) {
 			t.Errorf("%v has %d frames, want %d", want.owner, got, want.count)
 		}
 	}
-	pool.Move(received, frame.Rx, frame.Free)
+	pool.Move(received, frame.Rx, frame.Away)
+	if pool.Revoke(1) != 0 || pool.Count(frame.Away) != 1 {
+		t.Error("a frame that another dispatcher reads went to the pool")
+	}
+	pool.Move(received, frame.Away, frame.Free)
 	pool.Move(lent, frame.Tx, frame.Free)
 	if err := pool.Audit(); err != nil {
 		t.Error(err)

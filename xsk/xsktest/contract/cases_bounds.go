@@ -15,7 +15,7 @@ import (
 
 // sum is how many frames all owners have.
 func sum(q Queue) (total int) {
-	for _, owner := range []frame.Owner{frame.Free, frame.Fill, frame.Rx, frame.Tx, frame.Kernel} {
+	for _, owner := range []frame.Owner{frame.Free, frame.Fill, frame.Rx, frame.Tx, frame.Kernel, frame.Away} {
 		total += q.Frames(owner)
 	}
 	return total

@@ -1,0 +1,168 @@
+package experiments
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"github.com/stillwater-rpc/stillwater/bench/simulate"
+	"github.com/stillwater-rpc/stillwater/bench/workload"
+	"github.com/stillwater-rpc/stillwater/credit/baseline"
+)
+
+// e13 is about sizes beyond the paper.
+func e13() *Experiment {
+	return &Experiment{
+		ID: "E13", Title: "sizes beyond the paper",
+		About: "Exponential 10us at 2x. Every client has called once before. Sparse: each call is of another client; dense: whoever wakes up makes 10 calls; together: 50 clients wake up at\n" +
+			"the same instant. At last 10 busy clients at 1.5x among 10,000 that hold what they were given when they registered. Packets, explicit credit messages and events of the simulation, timers included, are of both ends, for each request that arrived.",
+		figures: []string{figGoodput, figShare, figP99, figDrops, figPackets, figCredits, figEvents, figHost, figHeap},
+		charts: []chart{
+			{figure: figShare, title: "Goodput at 2x", named: true},
+			{figure: figEvents, title: "Events a request", named: true},
+		},
+		jobs: e13Jobs, judge: e13Judge,
+	}
+}
+
+// crowds are the kinds of demand.
+var crowds = []struct {
+	name  string
+	crowd simulate.Crowd
+}{
+	{"sparse", simulate.Crowd{}},
+	{"dense", simulate.Crowd{Burst: 10}},
+	{"together", simulate.Crowd{Together: 50}},
+}
+
+const (
+	crowdCalls  = 3           // times the size's calls at each point: wake-ups of many are few
+	greetLoad   = 0.5         // of the capacity, in calls that register
+	busyAmong   = "busy ones" // 10 of them,
+	busyIdle    = 10_000      // among so many
+	busySeeds   = 5
+	manyMin     = 0.95
+	busyMin     = 0.98
+	flatMax     = 1.1 // most of all sizes over the least
+	heapMax     = 4 << 30
+	hostMax     = 1.3 // CPU time of a call with 10,000 clients, and
+	hostMaxMost = 2.0 // with 1,000,000: cache misses
+	manyMost    = 1_000_000
+)
+
+func e13Jobs(size Size) (all []job) {
+	sizes := []int{100, 1000, 10_000}
+	if size.Full {
+		sizes = append(sizes, 100_000, manyMost)
+	}
+	for _, c := range crowds {
+		for _, clients := range sizes {
+			schemes := []string{baseline.Stillwater, baseline.None}
+			if clients > 10_000 {
+				schemes = schemes[:1]
+			}
+			for _, scheme := range schemes {
+				s := simulate.Scenario{Scheme: scheme, Clients: clients, Crowd: c.crowd, Service: service(workload.Exponential, 10*time.Microsecond)}
+				s.Greet = simulate.Duration(float64(clients) / (greetLoad * s.Capacity()) * float64(time.Second))
+				s.Warmup = simulate.Duration(30 * time.Millisecond)
+				j := job{panel: c.name, at: fmt.Sprintf("%d clients", clients), x: float64(clients), clients: clients, scheme: scheme}
+				s = (Size{Calls: crowdCalls * size.Calls}).atLoad(s, 2)
+				j.play = playing(s)
+				j.seeds = 1
+				if size.Full && scheme == baseline.Stillwater {
+					j.alone, j.play = true, e13Measured(s)
+				}
+				all = append(all, j)
+			}
+		}
+	}
+	for _, scheme := range rivals {
+		s := simulate.Scenario{Scheme: scheme, Clients: 10, Crowd: simulate.Crowd{Idle: busyIdle}, Service: service(workload.Exponential, 10*time.Microsecond)}
+		s.Warmup = simulate.Duration(100 * time.Millisecond)
+		all = append(all, job{panel: busyAmong, at: "10 among 10000", scheme: scheme, seeds: min(size.Seeds, busySeeds), play: playing(size.atLoad(s, 1.5))})
+	}
+	return all
+}
+
+// e13Measured also measures the machine that runs it, which no table of a test can hold.
+func e13Measured(s simulate.Scenario) func(context.Context, uint64) (Sample, error) {
+	play := playing(s)
+	return func(ctx context.Context, seed uint64) (Sample, error) {
+		var memory runtime.MemStats
+		debug.FreeOSMemory()
+		began, err := cpuTime()
+		if err != nil {
+			return Sample{}, err
+		}
+		sample, err := play(ctx, seed)
+		if err != nil {
+			return sample, err
+		}
+		ended, err := cpuTime()
+		if err != nil {
+			return Sample{}, err
+		}
+		runtime.ReadMemStats(&memory) // before anything of the run is freed: what it has taken from the system
+		sample.Figures[figHeap] = float64(memory.HeapSys-memory.HeapReleased) / float64(s.Clients)
+		sample.Figures[figHost] = float64(ended-began) / sample.Figures[figCalls]
+		return sample, nil
+	}
+}
+
+// cpuTime is what this process has had, on all CPUs.
+func cpuTime() (time.Duration, error) {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0, fmt.Errorf("reading the CPU time of this process: %w", err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), nil
+}
+
+func e13Judge(t *Table) []Check {
+	at2x := func(scheme string) []*Row {
+		return only(t.of(scheme), func(r *Row) bool { return r.Panel != busyAmong })
+	}
+	checks := []Check{bound("ours at 2x: goodput of the capacity", at2x(baseline.Stillwater), figShare, manyMin, true)}
+	for _, c := range crowds {
+		rows := only(t.of(baseline.Stillwater), func(r *Row) bool { return r.Panel == c.name })
+		for _, figure := range []string{figPackets, figEvents} {
+			checks = append(checks, flat(c.name, rows, figure))
+		}
+	}
+	checks = append(checks, bound("ours: 10 busy clients among 10,000 idle ones, of the capacity",
+		only(t.of(baseline.Stillwater), func(r *Row) bool { return r.Panel == busyAmong }), figShare, busyMin, true))
+	if most := t.row(fmt.Sprintf("sparse, %d clients", manyMost), baseline.Stillwater); most != nil {
+		heap := most.Mean(figHeap) * manyMost
+		checks = append(checks, Check{heap <= heapMax, fmt.Sprintf("1,000,000 clients in at most 4 GiB: %.2f GiB of heap at the end of the run", heap/(1<<30))})
+		first := t.row("sparse, 100 clients", baseline.Stillwater).Mean(figHost)
+		for _, c := range []struct {
+			clients int
+			times   float64
+		}{{10_000, hostMax}, {manyMost, hostMaxMost}} {
+			times := t.row(fmt.Sprintf("sparse, %d clients", c.clients), baseline.Stillwater).Mean(figHost) / first
+			checks = append(checks, Check{times <= c.times, fmt.Sprintf("ours, sparse: a call costs the simulating CPU with %d clients at most %.1f times of what it does with 100: %.2f", c.clients, c.times, times)})
+		}
+	}
+	return append(checks, collapse(at2x(baseline.None), figShare, collapsedMax))
+}
+
+// flat checks that a figure does not grow with the number of clients.
+func flat(name string, rows []*Row, figure string) Check {
+	k := kindOf(figure)
+	first, most := math.NaN(), (*Row)(nil)
+	for _, r := range rows {
+		if most == nil {
+			first, most = r.Mean(figure), r
+		}
+		if r.Mean(figure) > most.Mean(figure) {
+			most = r
+		}
+	}
+	times := most.Mean(figure) / first
+	return Check{times <= flatMax, fmt.Sprintf("ours, %s: %s a request do not grow by more than %.0f %% with the number of clients: %.3f with %s, %.3f with %s",
+		name, k.title, 100*(flatMax-1), first, rows[0].At, most.Mean(figure), most.At)}
+}

@@ -1,0 +1,83 @@
+package experiments
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/stillwater-rpc/stillwater/bench/simulate"
+	"github.com/stillwater-rpc/stillwater/bench/workload"
+	"github.com/stillwater-rpc/stillwater/credit/baseline"
+)
+
+// e16 is what signals see.
+func e16() *Experiment {
+	return &Experiment{
+		ID: "E16", Title: "what signals see",
+		About: "Our law at 1.5x, told one of three things: the age of the oldest that waits; how busy the CPUs are (80 % is the target); or how much waits, each worth 10us of a worker.\n" +
+			"The disk is 4 deep and takes 40us, after 2us of a CPU, and 12 requests may be in service; the mixes are of 1us and 100us. 1,000 clients, SLO 600us.",
+		figures: []string{figGoodput, figShare, figP50, figP99, figSLO, figDrops, figUnsent, figBusy},
+		jobs:    e16Jobs, judge: e16Judge,
+	}
+}
+
+// machines are what the server is bound by.
+func machines() []machine {
+	short, long := service(workload.Constant, time.Microsecond), service(workload.Constant, 100*time.Microsecond)
+	mix := func(share float64) []simulate.Part {
+		return []simulate.Part{{Share: 1 - share, Service: short}, {Share: share, Service: long, Method: 1}}
+	}
+	return []machine{
+		{"a disk", simulate.Scenario{
+			Service: service(workload.Exponential, 2*time.Microsecond),
+			Server:  simulate.Server{InService: 12, Wait: &simulate.Wait{For: simulate.Duration(40 * time.Microsecond), Share: 1, Depth: 4}},
+		}},
+		{"1 % take 100us", simulate.Scenario{Mix: mix(0.01)}},
+		{"50 % take 100us", simulate.Scenario{Mix: mix(0.5)}},
+	}
+}
+
+type machine struct {
+	name     string
+	scenario simulate.Scenario
+}
+
+var told = []struct{ name, signal string }{{"age", simulate.SignalAge}, {"CPU load", simulate.SignalLoad}, {"length", simulate.SignalLength}}
+
+const (
+	toldMin     = 0.9  // of the capacity, with the right signal
+	misledMax   = 0.85 // with a wrong one, somewhere;
+	misledDrops = 0.1  // or so much of what was sent is refused: credits were given out for it
+)
+
+func e16Jobs(size Size) (all []job) {
+	for i, m := range machines() {
+		for _, w := range told {
+			s := m.scenario
+			s.SLO, s.Server.Signal = simulate.Duration(600*time.Microsecond), w.signal
+			all = append(all, job{at: m.name, x: float64(i), scheme: w.name, seeds: min(size.Seeds, 3), play: playing(size.atLoad(s, 1.5))})
+		}
+		s := m.scenario
+		s.SLO, s.Scheme = simulate.Duration(600*time.Microsecond), baseline.None
+		all = append(all, job{at: m.name, x: float64(i), scheme: baseline.None, seeds: 1, play: playing(size.atLoad(s, 1.5))})
+	}
+	return all
+}
+
+func e16Judge(t *Table) []Check {
+	checks := []Check{
+		bound("told the age: goodput of the capacity", t.of("age"), figShare, toldMin, true),
+		bound("told the age: p99 within the SLO,", t.of("age"), figTail, 1, false),
+	}
+	for _, w := range told[1:] {
+		worst := slices.MinFunc(t.of(w.name), func(a, b *Row) int { return cmp.Compare(a.Mean(figShare), b.Mean(figShare)) })
+		refuses := slices.MaxFunc(t.of(w.name), func(a, b *Row) int { return cmp.Compare(a.Mean(figDrops), b.Mean(figDrops)) })
+		checks = append(checks, Check{
+			worst.Mean(figShare) <= misledMax || refuses.Mean(figDrops) >= misledDrops,
+			fmt.Sprintf("told the %s it is misled: goodput down to %s of the capacity where the server is bound by: %s; refused up to %s, by: %s", w.name,
+				kindOf(figShare).text(worst.Mean(figShare)), worst.At, kindOf(figDrops).text(refuses.Mean(figDrops)), refuses.At),
+		})
+	}
+	return append(checks, collapse(t.of(baseline.None), figShare, collapsedMax))
+}

@@ -1,0 +1,85 @@
+package experiments
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/stillwater-rpc/stillwater/bench/simulate"
+	"github.com/stillwater-rpc/stillwater/bench/workload"
+	"github.com/stillwater-rpc/stillwater/credit/baseline"
+)
+
+// e21 sweeps the aggressiveness of the law.
+func e21() *Experiment {
+	return &Experiment{
+		ID: "E21", Title: "sparse against dense",
+		About: "The published law with other settings of alpha, the increase a client and update, and beta, the decrease. Exponential 10us at 1.2x. Sparse: 10,000 clients, each call of another.\n" +
+			"Dense: 200 clients, which wake up 5 at a time and make 10 calls each.",
+		figures: []string{figShare, figP50, figP99, figDrops, figUnsent, figCuts},
+		charts: []chart{
+			{figure: figShare, title: "Goodput over alpha", x: "alpha, in thousandths"},
+			{figure: figDrops, title: "Drops over alpha", x: "alpha, in thousandths"},
+		},
+		jobs: e21Jobs, judge: e21Judge,
+	}
+}
+
+var demands = []struct {
+	name    string
+	clients int
+	crowd   simulate.Crowd
+}{
+	{"sparse", 10_000, simulate.Crowd{}},
+	{"dense", 200, simulate.Crowd{Together: 5, Burst: 10}},
+}
+
+const sweptCalls = 2 // times the size's at each point
+
+func e21Jobs(size Size) (all []job) {
+	alphas, betas := []float64{0.001, 0.01, 0.1}, []float64{0.02, 0.1}
+	if size.Full {
+		alphas, betas = []float64{0.0005, 0.001, 0.005, 0.01, 0.05, 0.1}, []float64{0.01, 0.02, 0.05, 0.1}
+	}
+	add := func(name string, clients int, crowd simulate.Crowd, scheme string, law simulate.Law, label string) {
+		s := simulate.Scenario{Scheme: scheme, Law: law, Clients: clients, Crowd: crowd, Service: service(workload.Exponential, 10*time.Microsecond)}
+		j := job{panel: name, at: label, x: law.Alpha * 1000, scheme: scheme, seeds: min(size.Seeds, 3)}
+		j.play = playing((Size{Calls: sweptCalls * size.Calls, Warmup: size.Warmup}).atLoad(s, 1.2))
+		if law.Beta > 0 {
+			j.scheme = fmt.Sprintf("%s beta %g", scheme, law.Beta)
+		}
+		all = append(all, j)
+	}
+	for _, d := range demands {
+		for _, alpha := range alphas {
+			for _, beta := range betas {
+				add(d.name, d.clients, d.crowd, baseline.BreakwaterPaper, simulate.Law{Alpha: alpha, Beta: beta}, fmt.Sprintf("alpha %g", alpha))
+			}
+		}
+		add(d.name, d.clients, d.crowd, baseline.Stillwater, simulate.Law{}, "its own")
+		add(d.name, d.clients, d.crowd, baseline.None, simulate.Law{}, "no law")
+	}
+	return all
+}
+
+// e21Judge finds where each setting wins.
+func e21Judge(t *Table) (checks []Check) {
+	var winners [2]*Row
+	for i, d := range demands {
+		rows := only(t.Rows, func(r *Row) bool { return r.Panel == d.name })
+		var ours *Row
+		for _, r := range rows {
+			switch {
+			case r.Scheme == baseline.Stillwater:
+				ours = r
+			case r.Scheme != baseline.None && (winners[i] == nil || r.Mean(figGoodput) > winners[i].Mean(figGoodput)):
+				winners[i] = r
+			}
+		}
+		best := winners[i]
+		lead := ours.Mean(figGoodput)/best.Mean(figGoodput) - 1
+		checks = append(checks, Check{lead >= -behindMax, fmt.Sprintf("ours, with one setting, is not below the best setting of the published law by more than %.1f %%: %+.2f %% in %s demand, against %s, %s",
+			100*behindMax, 100*lead, d.name, best.At, best.Scheme)})
+	}
+	checks = append(checks, Check{winners[1].X <= winners[0].X, fmt.Sprintf("dense demand wants the gentler increase: %s wins there, and %s in sparse demand", winners[1].At, winners[0].At)})
+	return append(checks, collapse(t.of(baseline.None), figShare, collapsedMax))
+}
