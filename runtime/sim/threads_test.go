@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stillwater-rpc/stillwater/credit"
 	"github.com/stillwater-rpc/stillwater/dispatcher"
 )
 
@@ -98,5 +99,48 @@ func TestThreadsRestart(t *testing.T) {
 	b.w.Run(100 * time.Millisecond)
 	if b.by[dispatcher.OutcomeOK] < before+500 {
 		t.Errorf("outcomes %v: the last process does not serve", b.by)
+	}
+}
+
+// Each request has its thread, whatever the handlers wait for: no bound on those in service may strand one, and none is lost in a stall.
+func TestThreadsStrandNobody(t *testing.T) {
+	disk := func(Work, []Step) []Step { return []Step{{Kind: StepDevice, For: 40 * us}} }
+	m := MachineConfig{CPUs: 2, Threads: true, Devices: []int{2}, Plan: disk, Pause: Pause{Every: 200 * us, For: 50 * us}}
+	m.Serve.AdaptWorkers = true
+	b := newBench(t, Network{OneWay: 5 * us}, m, SourceConfig{}, 20)
+	b.rate(t, 2e5) // four times what the device can do
+	for i := 1; i <= 4; i++ {
+		b.w.At(time.Duration(i)*50*time.Millisecond, func() { b.m.Stall(time.Millisecond) })
+	}
+	b.w.Run(300 * time.Millisecond)
+	b.rate(t, 0)
+	b.w.Run(5 * time.Second)
+	if n := b.w.Checks().Pending(); n > 0 || b.calls == 0 {
+		t.Errorf("%d calls have no outcome; outcomes %v", n, b.by)
+	}
+	if err := b.w.Audit(); err != nil {
+		t.Error(err)
+	}
+}
+
+// While a host stalls, the end of a pause wakes nobody up.
+func TestPauseEndsInStall(t *testing.T) {
+	for _, threads := range []bool{false, true} {
+		m := MachineConfig{CPUs: 10, Threads: threads, Pause: Pause{Every: 20 * us, For: 20 * us}, Ledger: func() *credit.Ledger {
+			return credit.NewLedger(credit.Config{}, credit.NewBreakwater(credit.BreakwaterConfig{Workers: 10}))
+		}}
+		b := newBench(t, Network{OneWay: 5 * us}, m, SourceConfig{Service: constant(8 * us)}, 10)
+		b.rate(t, 1e5)
+		b.w.Run(10 * time.Millisecond)
+		b.m.Stall(10 * time.Millisecond)
+		before := b.m.Dispatcher().Snapshot()
+		b.w.Run(20*time.Millisecond - 1)
+		if now := b.m.Dispatcher().Snapshot(); now.PacketsSent > before.PacketsSent || now.Updates > before.Updates {
+			t.Errorf("threads %v: %d packets sent and %d updates of the pool in a stall", threads, now.PacketsSent-before.PacketsSent, now.Updates-before.Updates)
+		}
+		b.w.Run(40 * time.Millisecond)
+		if err := b.w.Audit(); err != nil || b.calls == 0 {
+			t.Errorf("threads %v: %d calls answered; %v", threads, b.calls, err)
+		}
 	}
 }
