@@ -14,7 +14,7 @@ import (
 func (d *Dispatcher) Next(now clock.Time) *Request {
 	d.now = now
 	s := &d.server
-	for !s.inService.full() {
+	for !s.inService.full(now) {
 		req := s.queue.pop()
 		if req == nil {
 			return nil
@@ -62,7 +62,7 @@ func (d *Dispatcher) Complete(now clock.Time, req *Request) {
 	if req.alone {
 		req.Method.alone.Sample(service)
 	}
-	s.inService.end(req.Method.alone.Mean(), service)
+	s.inService.end(now, req.Method.alone.Mean(), service)
 	s.service.Sample(service)
 	d.stats.Completed++
 	d.stats.Busy += service

@@ -70,6 +70,8 @@ type Server struct {
 	Costs     *Costs `json:"costs,omitempty"`   // nil = PaperCosts
 	Ring      int    `json:"ring,omitempty"`    // packets that may wait; 0 = 4096
 	InService int    `json:"in_service,omitempty"`
+	// AdaptWorkers bounds the requests in service by how long handlers wait: see runtime.ServerConfig.
+	AdaptWorkers bool `json:"adapt_workers,omitempty"`
 	// Signal is what the credit law is told instead of the age of what waits: "load", "length", or "" for the age. See signal.go.
 	Signal string `json:"signal,omitempty"`
 	// Wait is part of each handler.

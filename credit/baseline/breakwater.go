@@ -82,7 +82,7 @@ func (p *paper) Admit(a credit.Arrival) bool { return a.Delay <= p.threshold }
 
 // makeStillwater is ours.
 func makeStillwater(p Params, s *Scheme) {
-	s.Deadlines, s.AdaptWorkers = true, true
+	s.Deadlines = true
 	config := credit.BreakwaterConfig{
 		Alpha: p.Alpha, Beta: p.Beta, TargetDelay: s.TargetDelay, DropThreshold: s.DropThreshold, Workers: p.Workers, Slots: p.Slots, NoFloor: p.NoFloor,
 		Share: p.Share,
