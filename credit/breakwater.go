@@ -12,7 +12,7 @@ const (
 	DefaultBeta        = 0.02                  // share of the pool per target delay of excess and update
 	DefaultTargetDelay = 80 * time.Microsecond // 0.4 SLO, for an SLO of 200 us (10 us of service and 10 us of RTT)
 	DefaultSlots       = 256                   // requests that one session may have outstanding
-	DefaultHeadroom    = 1.0                   // credits per client that the pool may exceed what is issued
+	DefaultHeadroom    = 4.0                   // credits per client that the pool may exceed what is issued
 	DefaultCatchUp     = 1.0                   // share of what is issued that the pool resumes its growth from
 	DefaultRecovery    = 0.1                   // share of the way back to its peak that the pool goes in an update
 	peakForgets        = 0.25                  // share of a decrease that the peak suffers, too
@@ -136,9 +136,10 @@ func (b *Breakwater) Update(now clock.Time, signal Signal, load Load) bool {
 //
 // A pool that grows while nobody uses it is worth nothing now, and later it is a burst: the delay must first bring it
 // down to what is issued before a single credit is revoked, at 2 % a round trip. So it does not grow while no client
-// is active, nor while the surplus C - C_issued is larger than this increase and the headroom. The headroom is one
-// overcommitted credit per client, counting no more clients than a session has slots: no session can take more
-// than its slots at once, so with that much left the pool limits nobody, however many clients are idle. Where it
+// is active, nor while the surplus C - C_issued is larger than this increase and the headroom. The headroom is four
+// overcommitted credits per client, counting no more clients than a session has slots: a session rarely takes more at once (one that calls again
+// as it is answered says nothing of that before, and with one or two it would never get beyond them; a burst of ten calls is through in three
+// round trips), so with that much left the pool limits nobody, however many clients are idle. Where it
 // does limit (10 busy clients among 10,000 idle ones that hold all of it; one client with all the demand) the
 // surplus is nil, and growth goes on as published.
 //

@@ -169,8 +169,8 @@ func TestFaultPoolGrowsWhileClientsAreIdle(t *testing.T) {
 	if got := grown(Load{Issued: 500}, 0); got != 10 {
 		t.Errorf("nobody is active: %d", got)
 	}
-	// One increase and one credit per client, of no more clients than a session has slots: 1 + 256.
-	if got := grown(Load{Issued: 500, Active: true}, 0); got != 500+257+1 {
+	// One increase and four credits per client, of no more clients than a session has slots: 1 + 4 * 256.
+	if got := grown(Load{Issued: 500, Active: true}, 0); got != 500+1025+1 {
 		t.Errorf("few credits are used: %d", got)
 	}
 	if got := grown(Load{Issued: 500, Active: true}, -1); got < 10_000 {

@@ -322,7 +322,7 @@ func (w *twin) update(now clock.Time, delay, rtt time.Duration) bool {
 			w.pool = math.Max(w.pool, DefaultCatchUp*float64(w.issued()))
 			w.bound()
 		}
-		if active && w.pool-float64(w.issued()) <= step+math.Min(n, float64(w.slots)) {
+		if active && w.pool-float64(w.issued()) <= step+DefaultHeadroom*math.Min(n, float64(w.slots)) {
 			if len(w.wanting)+len(w.waiting) > 0 {
 				step = math.Max(step, w.recovery*float64(w.target-delay)/float64(w.target)*(w.peak-w.pool))
 			}

@@ -2,6 +2,8 @@ package dispatcher
 
 import (
 	"time"
+
+	"github.com/stillwater-rpc/stillwater/hw/clock"
 )
 
 // inService counts the requests that are with workers, and bounds how many requests are in their handlers at once.
@@ -19,7 +21,8 @@ type inService struct {
 	adapts             bool          // else the bound is the workers, always
 	expected, took     time.Duration // of the completions of this window: alone, and as it was
 	completed          int
-	reached            bool // the bound was met in this window
+	reached            bool       // the bound was met in this window
+	ended              clock.Time // the last one that did, or when the bound was last raised for want of one
 }
 
 const (
@@ -27,6 +30,8 @@ const (
 	stretchFree   = time.Microsecond // and this much longer: handlers that take no time are never told apart from noise
 	windowOf      = 64               // completions
 	decreaseShare = 10               // of the bound, a window
+	// Handlers that wait for others to start would wait for ever: if none ends for so long, one more may start.
+	standstillMax = time.Millisecond
 )
 
 func newInService(workers, parallel int, adapts bool) inService {
@@ -40,17 +45,23 @@ func (s *inService) start() (alone bool) {
 }
 
 // full reports whether no more may start.
-func (s *inService) full() bool {
-	if s.now < s.limit {
+func (s *inService) full(now clock.Time) bool {
+	switch {
+	case s.now < s.limit:
+		return false
+	case s.limit < s.max && now.Sub(s.ended) > standstillMax:
+		s.limit++
+		s.ended = now
 		return false
 	}
 	s.reached = true
 	return true
 }
 
-// end counts one less. It took so long, where requests of its method take base alone; zero = not known.
-func (s *inService) end(base, took time.Duration) {
+// end counts one less, at now. It took so long, where requests of its method take base alone; zero = not known.
+func (s *inService) end(now clock.Time, base, took time.Duration) {
 	s.now--
+	s.ended = now
 	if base == 0 || !s.adapts {
 		return
 	}

@@ -3,16 +3,18 @@ package dispatcher
 import (
 	"testing"
 	"time"
+
+	"github.com/stillwater-rpc/stillwater/hw/clock"
 )
 
 // round starts as many as are let in, and ends them all; each took so long.
 func (s *inService) round(base, took time.Duration) (started int) {
-	for !s.full() {
+	for !s.full(1) {
 		s.start()
 		started++
 	}
 	for range started {
-		s.end(base, took)
+		s.end(1, base, took)
 	}
 	return started
 }
@@ -49,7 +51,7 @@ func TestInServiceRises(t *testing.T) {
 	}
 	for range windowOf * 10 {
 		s.start()
-		s.end(10*time.Microsecond, 10*time.Microsecond)
+		s.end(1, 10*time.Microsecond, 10*time.Microsecond)
 	}
 	if s.limit != 5 {
 		t.Errorf("one at a time: %d, and the bound was never met", s.limit)
@@ -66,11 +68,35 @@ func TestInServiceRises(t *testing.T) {
 func TestInServiceAlone(t *testing.T) {
 	s := newInService(3, 2, true)
 	for i, want := range []bool{true, true, false} {
-		if s.full() || s.start() != want {
+		if s.full(1) || s.start() != want {
 			t.Errorf("request %d: alone is %v", i, !want)
 		}
 	}
-	if !s.full() {
+	if !s.full(1) {
 		t.Error("a fourth one is let in")
+	}
+}
+
+// Handlers that call others of the same server must not fill the bound, and then wait for ever for what it keeps from starting.
+func TestInServiceStandsStill(t *testing.T) {
+	s := newInService(100, 4, true)
+	for s.limit > 5 {
+		s.round(10*time.Microsecond, time.Millisecond)
+	}
+	now := clock.Time(1)
+	for !s.full(now) {
+		s.start()
+	}
+	for started := 5; started < 100; started++ {
+		if s.full(now.Add(standstillMax)) != true || s.now != started {
+			t.Fatalf("%d in service, and one more is let in too early", s.now)
+		}
+		if now = now.Add(standstillMax + 1); s.full(now) {
+			t.Fatalf("%d in service, none ends, and no other may start", s.now)
+		}
+		s.start()
+	}
+	if !s.full(now.Add(time.Hour)) {
+		t.Error("more than there are workers")
 	}
 }

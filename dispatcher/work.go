@@ -14,7 +14,7 @@ import (
 func (d *Dispatcher) Next(now clock.Time) *Request {
 	d.now = now
 	s := &d.server
-	for !s.inService.full() {
+	for !s.inService.full(now) {
 		req := s.queue.pop()
 		if req == nil {
 			return nil
@@ -31,7 +31,7 @@ func (d *Dispatcher) Next(now clock.Time) *Request {
 func (d *Dispatcher) Start(now clock.Time, req *Request, queued clock.Time) *Request {
 	d.now = now
 	s := &d.server
-	if req.state != requestQueued || req.enqueued != queued || s.inService.full() {
+	if req.state != requestQueued || req.enqueued != queued || s.inService.full(now) {
 		return nil
 	}
 	s.queue.remove(req)
@@ -93,7 +93,7 @@ func (d *Dispatcher) Complete(now clock.Time, req *Request) {
 	if req.alone {
 		req.Method.alone.Sample(service)
 	}
-	s.inService.end(req.Method.alone.Mean(), service)
+	s.inService.end(now, req.Method.alone.Mean(), service)
 	s.service.Sample(service)
 	d.stats.Completed++
 	d.stats.Busy += service

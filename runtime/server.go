@@ -64,8 +64,10 @@ type ServerConfig struct {
 	// this configuration.
 	Tuning SchemeParams
 	// Workers bounds the requests in service, blocked ones included. 0 = 256. Each of several dispatchers has its part of them, and at least one.
-	// Fewer are let in while handlers take longer than twice what they take alone, since they wait for a device or for each other.
 	Workers int
+	// AdaptWorkers lets fewer into service while handlers take longer than twice what they take alone, since they wait for a device or for each other: what
+	// waits inside them is seen by nobody, what waits in the queue drives the control. It is not for handlers that call this same server.
+	AdaptWorkers bool
 	// Parallel is the number of handlers that can compute at the same time. 0 = GOMAXPROCS. It is shared out in the same way.
 	Parallel int
 	// Floor keeps a session that was just served from falling to no credit at all. The zero value keeps it, as the paper's artifact does.
@@ -150,7 +152,7 @@ func (s *Server) serveConfig(i int) (dispatcher.ServeConfig, error) {
 	cfg := dispatcher.ServeConfig{
 		Credit:  credit.NewLedger(ledger, scheme.NewController()),
 		Workers: share(cmp.Or(s.cfg.Workers, dispatcher.WorkersDefault), i, count), Parallel: parallel,
-		QueueMax: share(dispatcher.QueueDefault, i, count), AdaptWorkers: scheme.AdaptWorkers,
+		QueueMax: share(dispatcher.QueueDefault, i, count), AdaptWorkers: s.cfg.AdaptWorkers,
 		TargetDelay: scheme.TargetDelay, DropThreshold: scheme.DropThreshold,
 	}
 	if s.cfg.Weight != nil {

@@ -103,7 +103,7 @@ func (s Server) machine(scheme baseline.Scheme, sessions int) sim.MachineConfig 
 			Receive: time.Duration(s.Costs.Receive), Send: time.Duration(s.Costs.Send),
 			Reject: time.Duration(s.Costs.Reject), Credit: time.Duration(s.Costs.Credit),
 		},
-		Serve: dispatcher.ServeConfig{Workers: s.InService, AdaptWorkers: scheme.AdaptWorkers && s.Signal == SignalAge, TargetDelay: scheme.TargetDelay, DropThreshold: scheme.DropThreshold},
+		Serve: dispatcher.ServeConfig{Workers: s.InService, AdaptWorkers: s.AdaptWorkers, TargetDelay: scheme.TargetDelay, DropThreshold: scheme.DropThreshold},
 		Ledger: func() *credit.Ledger {
 			return credit.NewLedger(credit.Config{Slots: scheme.Slots, MaxSessions: sessions, Asking: scheme.Asking}, scheme.NewController())
 		},

@@ -79,6 +79,7 @@ func newServe(c *cli) *cobra.Command {
 	flags.Var(&f.tuneFor, "scheme-work", "work that the settings of --scheme are for, `shape:mean`; not given = that of --work, else exponential:10us")
 	flags.BoolVar(&f.server.NoFloor, "no-floor", false, "let a session that was just served fall to no credit at all")
 	flags.IntVar(&f.server.Workers, "workers", 0, "most requests in service, blocked ones included; 0 = 256")
+	flags.BoolVar(&f.server.AdaptWorkers, "adapt-workers", false, "let fewer into service while handlers wait for a device or for each other")
 	flags.IntVar(&f.server.Parallel, "parallel", 0, "handlers that can compute at the same time; 0 = GOMAXPROCS")
 	flags.DurationVar(&f.server.DrainTimeout, "drain-timeout", 5*time.Second, "how long to wait for admitted requests at the end")
 	flags.Var(&f.work, "work", "serve the method work: `kind:shape:mean`, like spin:exponential:10us or sleep:bimodal:1ms")

@@ -36,9 +36,6 @@ type Scheme struct {
 	// TargetDelay and DropThreshold are what a server tells its clients: what it steers to, and what it rejects above. They time the
 	// client's expiry and retransmission, also where the scheme itself has neither.
 	TargetDelay, DropThreshold time.Duration
-	// AdaptWorkers: the server is to bound the requests in service while they wait for each other in their handlers, where the scheme's signal
-	// would not see them.
-	AdaptWorkers bool
 	// Deadlines: the scheme makes use of a call's deadline, so that an experiment should set one. Published schemes of other kinds
 	// know none.
 	Deadlines bool
