@@ -15,7 +15,7 @@ import (
 // each and with many that have none.
 func TestSharesGoByWeight(t *testing.T) {
 	weights := []uint8{1, 2, 4}
-	for _, sessions := range []int{2, 10, 100, 1000} {
+	for _, sessions := range []int{2, 10, 100} {
 		w := NewWorld(seedtest.Seed(t), Network{OneWay: 5 * us})
 		weight := make(map[wire.Addr]uint8)
 		m, err := w.AddMachine(dispatcher.Config{TrustedNetwork: true}, MachineConfig{
@@ -32,7 +32,7 @@ func TestSharesGoByWeight(t *testing.T) {
 		}
 		served := make([]float64, len(weights))
 		s := w.NewSource(m, SourceConfig{Service: exponential(10 * us), Deadline: 20 * time.Millisecond, Observe: func(o *Observation) {
-			if o.Call.Outcome == dispatcher.OutcomeOK && w.Elapsed() > 100*time.Millisecond {
+			if o.Call.Outcome == dispatcher.OutcomeOK && w.Elapsed() > 50*time.Millisecond {
 				served[o.Client/sessions]++
 			}
 		}})
@@ -46,15 +46,15 @@ func TestSharesGoByWeight(t *testing.T) {
 		if err := s.SetRate(2.55e6); err != nil {
 			t.Fatal(err)
 		}
-		w.Run(600 * time.Millisecond)
+		w.Run(250 * time.Millisecond)
 		all := served[0] + served[1] + served[2]
 		for i, n := range served {
 			if want := float64(weights[i]) / 7; math.Abs(n/all/want-1) > 0.1 {
 				t.Errorf("%d sessions each: weight %d got %.3f of what was served, want %.3f", sessions, weights[i], n/all, want)
 			}
 		}
-		if all < 0.93*850e3/2 {
-			t.Errorf("%d sessions each: %.0f/s were served", sessions, 2*all)
+		if all < 0.93*850e3/5 {
+			t.Errorf("%d sessions each: %.0f/s were served", sessions, 5*all)
 		}
 	}
 }
