@@ -26,7 +26,7 @@ var service = netip.MustParseAddrPort("10.77.0.1:7700")
 // pinned loads the program with a service, attaches it, pins it, and gives up all its descriptors. It returns the pins' folder.
 func pinned(t *testing.T, pair *lab.Pair) string {
 	t.Helper()
-	dir := filepath.Join(labtest.Path(labtest.BPFFS(t).Fd()), "stillwater", "veth0")
+	dir := filepath.Join(lab.DescriptorPath(labtest.BPFFS(t).Fd()), "stillwater", "veth0")
 	program, err := bpf.Load(bpf.Options{})
 	labtest.Must(t, err)
 	inside(t, pair, func() error {
@@ -340,7 +340,7 @@ func TestPinPath(t *testing.T) {
 	if _, err := os.Stat(dir); err == nil {
 		t.Error("made a folder all the same")
 	}
-	dir = filepath.Join(labtest.Path(labtest.BPFFS(t).Fd()), filepath.Base(bpf.PinPath("eth0.5")))
+	dir = filepath.Join(lab.DescriptorPath(labtest.BPFFS(t).Fd()), filepath.Base(bpf.PinPath("eth0.5")))
 	if err := bpf.CheckPinPath(dir); err != nil {
 		t.Errorf("for a VLAN: %v", err)
 	}

@@ -34,8 +34,9 @@ type ServeRequest struct {
 	Tuning  sw.SchemeParams `json:"tuning"`
 	SLO     time.Duration   `json:"slo_ns"`
 	NoFloor bool            `json:"no_floor"`
-	Log     string          `json:"log"`  // path of a checker.Log for the executions; "" = none
-	Boot    uint32          `json:"boot"` // how they name this life of the server
+	Log     string          `json:"log"`      // path of a checker.Log for the executions; "" = none
+	Boot    uint32          `json:"boot"`     // how they name this life of the server
+	PinPath string          `json:"pin_path"` // the pinned program to serve on; "" = one of its own
 	Transport
 }
 
@@ -183,8 +184,10 @@ func (s *serverChild) serve(r ServeRequest) (any, error) {
 	if !s.place.Namespaced {
 		port = 0 // the host's own loopback, where somebody may have it
 	}
+	endpoint := s.endpoint(port, r.Transport)
+	endpoint.PinPath = r.PinPath
 	srv, err := sw.NewServer(sw.ServerConfig{
-		Endpoint: s.endpoint(port, r.Transport), SLO: r.SLO, Scheme: r.Scheme, Tuning: r.Tuning, NoFloor: r.NoFloor,
+		Endpoint: endpoint, SLO: r.SLO, Scheme: r.Scheme, Tuning: r.Tuning, NoFloor: r.NoFloor,
 	})
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"runtime"
 	"time"
 
@@ -21,6 +22,10 @@ type Config struct {
 	Stderr                 io.Writer
 	Loopback               bool // kernel UDP on loopback instead of namespaces
 	IPv6                   bool
+	// ServerUser is whom the server's process runs as, with its files; nil = as this process. See [lab.Node].
+	ServerUser  *lab.User
+	ServerFiles []*os.File
+	Prepare     func(*lab.Pair) error // see [lab.Config]
 }
 
 // Pair is a server and a client in a lab of their own: fresh namespaces, fresh processes.
@@ -39,9 +44,9 @@ func Start(ctx context.Context, cfg Config) (*Pair, error) {
 		serverCPU, clientCPU = "--cpu=1", "--cpu=0"
 	}
 	l, err := lab.Start(ctx, lab.Config{
-		Server:   lab.Node{Path: cfg.Executable, Args: with(cfg.ServerArgs, serverCPU), Env: env, Stderr: cfg.Stderr},
+		Server:   lab.Node{Path: cfg.Executable, Args: with(cfg.ServerArgs, serverCPU), Env: env, Stderr: cfg.Stderr, User: cfg.ServerUser, Files: cfg.ServerFiles},
 		Client:   lab.Node{Path: cfg.Executable, Args: with(cfg.ClientArgs, clientCPU), Env: env, Stderr: cfg.Stderr},
-		Loopback: cfg.Loopback, IPv6: cfg.IPv6, Grace: grace,
+		Loopback: cfg.Loopback, IPv6: cfg.IPv6, Grace: grace, Prepare: cfg.Prepare,
 	})
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"os"
 	"sync"
 	"time"
 )
@@ -28,9 +29,22 @@ type Node struct {
 	// Path of the executable, Args without its name, Env beside this process's own environment.
 	Path      string
 	Args, Env []string
+	// User is whom the program runs as; nil = as this process. Whoever may not find the executable by its path can run "/proc/self/exe".
+	User *User
+	// Files are the child's descriptors from [FirstFile] on.
+	Files []*os.File
 	// Stderr receives the child's standard error, each line prefixed with its role; nil throws it away. The last lines
 	// are kept in any case and stand in the error of a child that dies.
 	Stderr io.Writer
+}
+
+// FirstFile is the descriptor of a child's first file.
+const FirstFile = 3
+
+// User is somebody with less rights than root.
+type User struct {
+	UID, GID     uint32
+	Capabilities []uintptr // the only ones: effective, permitted, inheritable and ambient
 }
 
 // Config describes a lab of two processes.
@@ -43,6 +57,8 @@ type Config struct {
 	IPv6 bool
 	// Link is the veth pair between the two; the zero value is the usual one.
 	Link PairConfig
+	// Prepare, unless nil, runs when the link is there and before any child is. It is not called for loopback.
+	Prepare func(*Pair) error
 	// Grace is how long a child may take to exit once its input ended, before it is killed; 0 means 5 s.
 	Grace time.Duration
 }
@@ -80,6 +96,11 @@ func (l *Lab) start(ctx context.Context, cfg Config) error {
 			return fmt.Errorf("%w; run as root, or set Config.Loopback for a lab without namespaces", err)
 		}
 		l.pair = pair
+		if cfg.Prepare != nil {
+			if err := cfg.Prepare(pair); err != nil {
+				return err
+			}
+		}
 		serverPlace, clientPlace = pairPlace(RoleServer, pair.A, pair.B, cfg.IPv6), pairPlace(RoleClient, pair.B, pair.A, cfg.IPv6)
 		serverNamespace, clientNamespace = pair.A.Namespace, pair.B.Namespace
 	}

@@ -64,10 +64,15 @@ func forkChild(node Node, role string) (*child, error) {
 	stdout, stderr := &lineSplitter{line: c.receive}, &lineSplitter{line: c.stderr.add}
 	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = childInput, stdout, stderr
 	c.cmd.Env = append(os.Environ(), node.Env...)
+	c.cmd.ExtraFiles = node.Files
 	c.cmd.WaitDelay = pipeDelay
 	// A group of its own: an interrupt from the terminal reaches only us, and we end the children in order; and what a
 	// child started can be ended with it.
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if u := node.User; u != nil {
+		c.cmd.SysProcAttr.Credential = &syscall.Credential{Uid: u.UID, Gid: u.GID}
+		c.cmd.SysProcAttr.AmbientCaps = u.Capabilities
+	}
 	if err := c.cmd.Start(); err != nil {
 		return nil, errors.Join(err, ourEnd.Close())
 	}

@@ -172,14 +172,13 @@ func (r *Run) Advance() {
 }
 
 // Pair starts a server and a client in a lab of their own.
-func (r *Run) Pair(ctx context.Context) (*child.Pair, error) {
-	executable, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	return child.Start(ctx, child.Config{
-		Executable: executable, ServerArgs: []string{argServer}, ClientArgs: []string{argClient}, Stderr: r.Err,
-	})
+func (r *Run) Pair(ctx context.Context) (*child.Pair, error) { return r.PairOf(ctx, child.Config{}) }
+
+// PairOf does so with a configuration, in which it says what runs.
+func (r *Run) PairOf(ctx context.Context, cfg child.Config) (*child.Pair, error) {
+	cfg.Executable = "/proc/self/exe" // by its path, a user with less rights may not find it
+	cfg.ServerArgs, cfg.ClientArgs, cfg.Stderr = []string{argServer}, []string{argClient}, r.Err
+	return child.Start(ctx, cfg)
 }
 
 // WithPair runs f with such a pair and takes the lab down whatever happens.

@@ -21,13 +21,12 @@ import (
 // pinPlace is a BPF file system, as this process and its children find it.
 type pinPlace struct{ root *os.File }
 
-func (p pinPlace) here(name string) string { return filepath.Join(labtest.Path(p.root.Fd()), name) }
-
-// firstExtraFile is the descriptor that a child finds its first extra file at.
-const firstExtraFile = 3
+func (p pinPlace) here(name string) string {
+	return filepath.Join(lab.DescriptorPath(p.root.Fd()), name)
+}
 
 func (p pinPlace) inChild(name string) string {
-	return filepath.Join(labtest.Path(firstExtraFile), name)
+	return filepath.Join(lab.DescriptorPath(lab.FirstFile), name)
 }
 
 // startAs runs the program at an end, as a user and a group with some capabilities.

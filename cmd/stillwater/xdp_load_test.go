@@ -22,7 +22,7 @@ import (
 // TestXDPLoad loads, looks, fails to load or serve over it, and takes it down; twice, so that nothing is left of the first.
 func TestXDPLoad(t *testing.T) {
 	pair := labtest.NewPair(t, lab.PairConfig{})
-	dir := filepath.Join(labtest.Path(labtest.BPFFS(t).Fd()), "here")
+	dir := filepath.Join(lab.DescriptorPath(labtest.BPFFS(t).Fd()), "here")
 	for range 2 {
 		r := runAt(t, pair.A.Do, "xdp", "load", "veth0", "--pin-path", dir, "--service", "10.77.0.1:7700,10.77.0.1:7701", "-o", "json")
 		r.check(t, exitOK)
@@ -61,7 +61,7 @@ func TestXDPLoad(t *testing.T) {
 // TestXDPLoadRefuses asks for what cannot be, and changes nothing.
 func TestXDPLoadRefuses(t *testing.T) {
 	pair := labtest.NewPair(t, lab.PairConfig{})
-	root := labtest.Path(labtest.BPFFS(t).Fd())
+	root := lab.DescriptorPath(labtest.BPFFS(t).Fd())
 	dir := filepath.Join(root, "here")
 	for _, c := range []struct {
 		code  int
@@ -94,7 +94,7 @@ func TestXDPLoadRefuses(t *testing.T) {
 // TestXDPLoadObject takes a program of the user's own: our object, and one that is none.
 func TestXDPLoadObject(t *testing.T) {
 	pair := labtest.NewPair(t, lab.PairConfig{})
-	dir := filepath.Join(labtest.Path(labtest.BPFFS(t).Fd()), "here")
+	dir := filepath.Join(lab.DescriptorPath(labtest.BPFFS(t).Fd()), "here")
 	runAt(t, pair.A.Do, "xdp", "load", "veth0", "--pin-path", dir, "--object", "../../bpf/steer_bpfel.o").check(t, exitOK, "attached")
 	runAt(t, pair.A.Do, "xdp", "detach", "veth0", "--pin-path", dir).check(t, exitOK)
 	source := filepath.Join(t.TempDir(), "none.o")
@@ -107,7 +107,7 @@ func TestXDPLoadObject(t *testing.T) {
 // TestXDPForeground holds a program until the first signal, and shares it meanwhile.
 func TestXDPForeground(t *testing.T) {
 	pair := labtest.NewPair(t, lab.PairConfig{})
-	dir := filepath.Join(labtest.Path(labtest.BPFFS(t).Fd()), "here")
+	dir := filepath.Join(lab.DescriptorPath(labtest.BPFFS(t).Fd()), "here")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	out, in := io.Pipe()
@@ -150,7 +150,7 @@ func TestXDPForeground(t *testing.T) {
 // TestXDPAttach attaches again what was detached and kept, then what lost its interface, and cleans up after another that did.
 func TestXDPAttach(t *testing.T) {
 	pair, after := labtest.NewPair(t, lab.PairConfig{}), labtest.NewPair(t, lab.PairConfig{})
-	root := labtest.Path(labtest.BPFFS(t).Fd())
+	root := lab.DescriptorPath(labtest.BPFFS(t).Fd())
 	dir := filepath.Join(root, "veth0")
 	runAt(t, pair.A.Do, "xdp", "attach", "veth0", "--pin-path", dir).check(t, exitCheck, "no program is pinned there", "stillwater xdp load")
 	runAt(t, pair.A.Do, "xdp", "load", "veth0", "--pin-path", dir, "--service", "10.77.0.1:7700").check(t, exitOK)

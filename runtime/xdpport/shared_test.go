@@ -23,7 +23,7 @@ func pin(t *testing.T, end *lab.End) (dir string) { return pinAs(t, end, bpf.Mod
 
 func pinAs(t *testing.T, end *lab.End, mode bpf.Mode) (dir string) {
 	t.Helper()
-	dir = filepath.Join(labtest.Path(labtest.BPFFS(t).Fd()), "pins")
+	dir = filepath.Join(lab.DescriptorPath(labtest.BPFFS(t).Fd()), "pins")
 	program, err := bpf.Load(bpf.Options{})
 	labtest.Must(t, err)
 	if err := end.Do(func() error { _, err := program.Attach(end.Index, mode); return err }); err != nil {

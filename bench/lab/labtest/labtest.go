@@ -13,7 +13,6 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
-	"golang.org/x/sys/unix"
 
 	"github.com/stillwater-rpc/stillwater/bench/lab"
 )
@@ -59,23 +58,14 @@ func Stranger(t testing.TB, name string) *ebpf.Program {
 	return program
 }
 
-// BPFFS makes a BPF file system for the length of the test. It is mounted nowhere, so that nothing is left however the test ends: the
-// directory is reached through its descriptor, by [Path], also by a child that inherits it.
+// BPFFS makes a BPF file system as [lab.NewBPFFS] does, for the length of the test.
 func BPFFS(t testing.TB) *os.File {
 	t.Helper()
-	context, err := unix.Fsopen("bpf", unix.FSOPEN_CLOEXEC)
+	directory, err := lab.NewBPFFS()
 	Must(t, err)
-	defer unix.Close(context)
-	Must(t, unix.FsconfigCreate(context))
-	fd, err := unix.Fsmount(context, unix.FSMOUNT_CLOEXEC, 0)
-	Must(t, err)
-	directory := os.NewFile(uintptr(fd), "bpffs")
 	t.Cleanup(func() { directory.Close() })
 	return directory
 }
-
-// Path is where a process finds a directory that it has open as a descriptor.
-func Path(fd uintptr) string { return fmt.Sprintf("/proc/self/fd/%d", fd) }
 
 // Must takes the error of what needs rights. If there is one, it ends the test.
 func Must(t testing.TB, err error) {
