@@ -12,22 +12,8 @@ import (
 // Threads change the order, which does not know how long a request will take, and leave no CPU idle beside a ready thread: so the mean time until handlers have
 // returned is still that of an M/M/c queue. Their answers then wait for the threads that became ready before them.
 func TestThreadsAgainstQueueingTheory(t *testing.T) {
-	const service = 10 * us
-	for _, x := range []struct {
-		cpus int
-		load float64
-	}{{1, 0.7}, {4, 0.8}, {10, 0.9}} {
-		b := newBench(t, Network{}, MachineConfig{CPUs: x.cpus, Threads: true}, SourceConfig{Service: exponential(service)}, 50)
-		erlangs := x.load * float64(x.cpus)
-		b.rate(t, erlangs/service.Seconds())
-		b.w.Run(time.Duration(400_000 / erlangs * float64(service)))
-		want := float64(service) * (1 + erlangC(x.cpus, erlangs)/(float64(x.cpus)-erlangs))
-		if got := float64(b.stay) / float64(b.calls); math.Abs(got/want-1) > 0.05 {
-			t.Errorf("%d CPUs at %.0f %%: mean time %.2f us, theory says %.2f", x.cpus, 100*x.load, got/1e3, want/1e3)
-		}
-		if err := b.w.Audit(); err != nil {
-			t.Error(err)
-		}
+	for cpus, load := range map[int]float64{1: 0.7, 4: 0.8, 10: 0.8} {
+		inTheory(t, MachineConfig{CPUs: cpus, Threads: true}, load, func(b *bench) time.Duration { return b.stay })
 	}
 }
 
