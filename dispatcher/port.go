@@ -64,7 +64,7 @@ type PortStats struct {
 	Received       uint64 `json:"received_count"`
 	Sent           uint64 `json:"sent_count"`
 	ReceiveDropped uint64 `json:"receive_dropped_count"` // lost before or at reception: rings full, malformed, not ours
-	SendDropped    uint64 `json:"send_dropped_count"`    // refused by the kernel, no route, no neighbour
+	SendDropped    uint64 `json:"send_dropped_count"`    // refused by the kernel, no route, too many for a neighbour that is not known
 	NoBuffer       uint64 `json:"no_buffer_count"`       // Lend found no free buffer
 	Kicks          uint64 `json:"kick_count"`            // system calls made to transmit
 	EmptyPolls     uint64 `json:"empty_poll_count"`

@@ -16,9 +16,10 @@ import (
 // reached at its first packet. Below that, the more the better: it is what may be sent until the watcher has run.
 const givenMax = 32
 
-// Send has the kernel send a packet to ip, when Lookup doesn't know the next hop: the kernel resolves that, has the packet wait for it, and sends what it was
-// given. The packet begins with its IP header, is complete, and is copied. Send reports whether the kernel took it. It does not if no way leads there through the interface; if a
-// bound is reached, of packets for this next hop or of next hops that are asked for (see Table); or if it has no room or a firewall that forbids it.
+// Send has the kernel send a packet to ip, when Lookup doesn't know the next hop: the kernel resolves that, has the packet wait for it, for 3 s at most, and sends what it
+// was given. The packet begins with its IP header, is complete, and is copied. Send reports whether the kernel took it. It does not if no way leads there through the
+// interface; if a bound is reached, of packets for this next hop (32 a second) or of next hops that are asked for (64 at once, and 100 a second); or if it has no room
+// or a firewall that forbids it.
 //
 // The kernel often knows the next hop when its [Table] doesn't yet, and sends at once. So each packet also has the watcher look what the kernel has
 // said, without waiting for Go's poller: when it has, the next Lookup succeeds. Send neither blocks nor allocates, and is
@@ -48,7 +49,7 @@ func (r *resolver) send(next address, ip [16]byte, packet []byte, now clock.Time
 		return true
 	}
 	if due {
-		r.datagram(next) // a firewall may forbid our packets, which will not pass it as soon as the next hop is known
+		r.datagram(next) // what AF_XDP will send once the next hop is known passes no firewall
 	}
 	return false
 }

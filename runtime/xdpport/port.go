@@ -144,7 +144,7 @@ func (p *Port) Send(b dispatcher.Buffer, to wire.Addr) {
 }
 
 // leave leaves a packet to the kernel, which may know the next hop already or will resolve it, and gives the frame back. It is the packet that would go
-// over AF_XDP, so a peer sees no difference. Without a source it is dropped.
+// over AF_XDP, sums and all: the kernel's own would come without one where a device computes it, and over veth nobody does. Without a source it is dropped.
 func (p *Port) leave(addr frame.Addr, payload int, source, to *wire.Addr) {
 	taken := false
 	if source != nil {
