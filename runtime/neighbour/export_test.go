@@ -28,7 +28,8 @@ func (t *Table) SendAt(packet []byte, ip [16]byte, now clock.Time) bool {
 
 // The bounds of what the kernel is given.
 const (
-	GivenMax        = givenMax
+	WaitingMax      = waitingMax
+	DiscardPort     = discardPort
 	ResolveInterval = resolveInterval
 	ResolveBurst    = resolveBurst
 )

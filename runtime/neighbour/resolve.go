@@ -42,7 +42,7 @@ type resolver struct {
 	six  unix.SockaddrInet6
 }
 
-// recent is a next hop, when it was last asked for, and how many packets the kernel was given for it since.
+// recent is a next hop, when it was last asked for, and how many packets the kernel was given for it since none was waiting.
 type recent struct {
 	next  address
 	at    clock.Time
@@ -111,7 +111,11 @@ func (r *resolver) allow(next address, now clock.Time) bool {
 		return false
 	}
 	r.budget--
-	*r.last(next) = recent{next: next, at: now}
+	last := r.last(next)
+	if last.next != next {
+		*last = recent{next: next}
+	}
+	last.at = now
 	return true
 }
 

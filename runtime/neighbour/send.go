@@ -10,15 +10,14 @@ import (
 	"github.com/stillwater-rpc/stillwater/hw/clock"
 )
 
-// givenMax is how many packets for one next hop the kernel is given within resolveInterval. All of them may wait for it, until the kernel gives up: that is
-// after 3 s (mcast_solicit questions, retrans_time_ms apart; arp(7)). They are charged to one socket for all next hops, which has room for
-// 212,992 bytes (wmem_default), and a packet of 1500 bytes takes 2,304 of them: so of those that never answer it takes three to keep another from being
-// reached at its first packet. Below that, the more the better: it is what may be sent until the watcher has run.
-const givenMax = 32
+// waitingMax is how many packets to one next hop may wait in the kernel until it is known, or until the kernel gives up: that is after 3 s (mcast_solicit questions,
+// retrans_time_ms apart; arp(7)). They are charged to one socket for all next hops, which has room for 212,992 bytes (wmem_default), and a packet of 1500 bytes
+// takes 2,304 of them: so of those that never answer it takes three to keep another from being reached at its first packet.
+const waitingMax = 32
 
 // Send has the kernel send a packet to ip, when Lookup doesn't know the next hop: the kernel resolves that, has the packet wait for it, for 3 s at most, and sends what it
 // was given. The packet begins with its IP header, is complete, and is copied. Send reports whether the kernel took it. It does not if no way leads there through the
-// interface; if a bound is reached, of packets for this next hop (32 a second) or of next hops that are asked for (64 at once, and 100 a second); or if it has no room
+// interface; if a bound is reached, of packets that wait for this next hop (32) or of next hops that are asked for (64 at once, and 100 a second); or if it has no room
 // or a firewall that forbids it.
 //
 // The kernel often knows the next hop when its [Table] doesn't yet, and sends at once. So each packet also has the watcher look what the kernel has
@@ -33,25 +32,45 @@ func (t *Table) Send(packet []byte, ip [16]byte) bool {
 	return true
 }
 
-// send gives the kernel a packet for a next hop, within the limits.
+// send gives the kernel a packet for a next hop, within the limits. A next hop that gets none, though it is due, is asked for all the same.
 func (r *resolver) send(next address, ip [16]byte, packet []byte, now clock.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.open {
 		return false
 	}
-	due, last := r.due(next, now), r.last(next)
-	if due && !r.allow(next, now) || last.given == givenMax {
+	due := r.due(next, now)
+	if due && !r.allow(next, now) {
 		return false
 	}
-	last.given++
-	if r.raw(ip, packet) == nil {
+	if r.give(r.last(next), ip, packet) {
 		return true
 	}
 	if due {
-		r.datagram(next) // what AF_XDP will send once the next hop is known passes no firewall
+		r.datagram(next)
 	}
 	return false
+}
+
+// give gives the kernel a packet, unless too many wait. A firewall may refuse it too, though AF_XDP, once the next hop is known, passes none.
+func (r *resolver) give(to *recent, ip [16]byte, packet []byte) bool {
+	if to.given == waitingMax && r.nothingWaits() {
+		to.given = 0
+	}
+	if to.given == waitingMax || r.raw(ip, packet) != nil {
+		return false
+	}
+	to.given++
+	return true
+}
+
+// nothingWaits reports whether the kernel has sent, or given up, all that it was given. Which next hop it is that something waits for, it doesn't say.
+func (r *resolver) nothingWaits() bool {
+	nothing := func(fd int) bool {
+		bytes, err := unix.IoctlGetInt(fd, unix.SIOCOUTQ)
+		return err == nil && bytes == 0
+	}
+	return nothing(r.sending.four) && (r.sending.six < 0 || nothing(r.sending.six))
 }
 
 // raw sends a packet as it is.
