@@ -11,8 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/vishvananda/netlink"
-
 	"github.com/stillwater-rpc/stillwater/bench/lab"
 	"github.com/stillwater-rpc/stillwater/bench/lab/labtest"
 	"github.com/stillwater-rpc/stillwater/bpf"
@@ -41,8 +39,7 @@ func pinAs(t *testing.T, end *lab.End, mode bpf.Mode) (dir string) {
 // it is sent from, so each service's packets are sent from a queue of its port.
 func TestTwoPortsOnOneInterface(t *testing.T) {
 	pair := labtest.NewPair(t, lab.PairConfig{RxQueueCount: 4, TxQueueCount: 4})
-	introduce(t, pair.A, pair.B) // what is left to the kernel it sends from a queue of its choice
-	introduce(t, pair.B, pair.A)
+	labtest.Introduce(t, pair)
 	here, there := pin(t, pair.A), pin(t, pair.B)
 	low := open(t, pair.A, xdpport.Config{Port: 7700, Queue: 0, Queues: 2, PinPath: here})
 	high := open(t, pair.A, xdpport.Config{Port: 7701, Queue: 2, Queues: 2, PinPath: here})
@@ -73,18 +70,6 @@ func TestTwoPortsOnOneInterface(t *testing.T) {
 	expect(t, fromHigh, high, []byte("the other one stays"))
 	again := open(t, pair.A, xdpport.Config{Port: 7700, Queue: 0, Queues: 2, PinPath: here})
 	expect(t, fromLow, again, []byte("and the first comes again"))
-}
-
-// introduce tells an end's kernel the other end's address.
-func introduce(t *testing.T, end, other *lab.End) {
-	t.Helper()
-	if err := end.Do(func() error {
-		return netlink.NeighSet(&netlink.Neigh{
-			LinkIndex: end.Index, State: netlink.NUD_PERMANENT, IP: other.Address.Addr().AsSlice(), HardwareAddr: other.Hardware,
-		})
-	}); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // TestShareNothing shares programs that are not there.
