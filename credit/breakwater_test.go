@@ -100,23 +100,31 @@ func TestFaultWrongActionAtTarget(t *testing.T) {
 }
 
 func TestFaultMoreThanOneUpdatePerRTT(t *testing.T) {
-	for _, c := range []struct{ rtt, period time.Duration }{
-		{0, 10 * us}, {-1, 10 * us}, {3 * us, 10 * us}, {250 * us, 250 * us}, {time.Hour, time.Second},
+	for _, c := range []struct {
+		rtt, service time.Duration
+		workers      int
+		period       time.Duration
+	}{
+		{rtt: 0, period: 10 * us}, {rtt: -1, period: 10 * us}, {rtt: 3 * us, period: 10 * us}, {rtt: 250 * us, period: 250 * us}, {rtt: time.Hour, period: time.Second},
+		// A service that is longer than the round trip, up to the target; with many workers a part of it.
+		{rtt: 10 * us, service: -us, period: 10 * us}, {rtt: 10 * us, service: 9 * us, period: 10 * us}, {rtt: 10 * us, service: 50 * us, period: 50 * us},
+		{rtt: 10 * us, service: 50 * us, workers: 8, period: 50 * us}, {rtt: 10 * us, service: 50 * us, workers: 16, period: 25 * us},
+		{rtt: 10 * us, service: time.Hour, period: DefaultTargetDelay}, {rtt: 250 * us, service: time.Hour, period: 250 * us},
 	} {
-		b, load := pooled(BreakwaterConfig{}, 100, 50)
+		b, load := pooled(BreakwaterConfig{Workers: c.workers}, 100, 50)
 		now := clock.Time(time.Hour)
-		signal := Signal{RTT: c.rtt}
+		signal := Signal{RTT: c.rtt, Service: c.service}
 		if !b.UpdateDue(now) || !b.Update(now, signal, load) {
 			t.Fatal("the first update was not due")
 		}
 		early := now.Add(c.period) - 1
 		if b.UpdateDue(early) || b.Update(early, signal, load) || b.pool != 51 {
-			t.Fatalf("RTT %v: updated after %v", c.rtt, early.Sub(now))
+			t.Fatalf("%+v: updated after %v", c, early.Sub(now))
 		}
 		// A loop that was away for ten periods updates once, and the next period begins then.
 		late := now.Add(10 * c.period)
 		if !b.Update(late, signal, load) || b.UpdateDue(late.Add(c.period)-1) || b.pool != 52 {
-			t.Fatalf("RTT %v: caught up", c.rtt)
+			t.Fatalf("%+v: caught up", c)
 		}
 	}
 }

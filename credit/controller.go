@@ -13,6 +13,8 @@ type Signal struct {
 	Delay time.Duration
 	// RTT is the smoothed network round trip to the clients, without queueing at the server. Zero when unknown.
 	RTT time.Duration
+	// Service is the mean time that requests spend in their handlers. Zero when unknown.
+	Service time.Duration
 }
 
 // Load is what the ledger tells a controller at each update.

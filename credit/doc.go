@@ -1,7 +1,7 @@
 // Package credit is the overload control of a server: how many requests the clients may send, and who may send them.
 //
 // The law is Breakwater's (Cho et al., "Overload Control for µs-scale RPCs with Breakwater", OSDI 2020, sections 3
-// and 4). A server has a pool of C credits. Once per round trip it compares the queueing delay d_m with its target
+// and 4). A server has a pool of C credits. Once per round trip, or per service where that is longer, it compares the queueing delay d_m with its target
 // d_t: below it, C grows by max(alpha n_c, 1), where n_c is the number of clients; at or above it, C is multiplied by
 // max(1 - beta (d_m - d_t)/d_t, 0.5). Whenever an answer leaves for a client, and only then, the credits of that
 // client are set anew: to its demand d and an overcommitment of max((C - C_issued)/n_c, 1), but never to more than

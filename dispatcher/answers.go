@@ -161,6 +161,7 @@ func (d *Dispatcher) onReply(c *session.Conn, r *wire.Reply) {
 	s.gate.Apply(d.now, uint64(r.Limit), r.Seq)
 	s.conn.service.Sample(r.Service)
 	s.conn.residence.Sample(r.PacketQueue + r.RequestQueue + r.Service)
+	s.conn.standing.Sample(r.PacketQueue+r.RequestQueue, s.conn.target)
 	call := s.out.Find(r.Number, r.Slot)
 	if call == nil {
 		d.stats.LateAnswers++ // a second answer, or one whose call has ended

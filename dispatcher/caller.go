@@ -46,11 +46,12 @@ type dialed struct {
 	users int
 	// unusedSince is when the last session ended; the connection outlives it for a while.
 	unusedSince clock.Time
-	doubtful    bool          // the peer that gave the token has forgotten us, or is another boot
-	residence   session.RTT   // packet queue + request queue + service, as the server says
-	service     client.Learnt // its handlers' part
-	target      time.Duration // the server's target delay
-	threshold   time.Duration // the server's drop threshold
+	doubtful    bool            // the peer that gave the token has forgotten us, or is another boot
+	residence   session.RTT     // packet queue + request queue + service, as the server says
+	service     client.Learnt   // its handlers' part
+	standing    client.Standing // its queues', that is there all the time
+	target      time.Duration   // the server's target delay
+	threshold   time.Duration   // the server's drop threshold
 }
 
 // Session is one virtual client: it holds credits of one server. All its methods belong to the dispatcher's owner.
@@ -237,7 +238,7 @@ func (d *Dispatcher) wake(c *Call, expires clock.Time) clock.Time {
 // expiry is the last instant at which sending makes sense.
 func (s *Session) expiry(c *Call) clock.Time {
 	return client.ExpiresAt(c.submitted, c.Deadline, client.Estimates{
-		RTT: s.conn.RTT.Smoothed(), Target: s.conn.target, Service: s.conn.service.Mean(), Stay: s.conn.residence.Bound(),
+		RTT: s.conn.RTT.Smoothed(), Target: s.conn.target, Service: s.conn.service.Mean(), Standing: s.conn.standing.Delay(),
 	})
 }
 

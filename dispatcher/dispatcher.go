@@ -55,6 +55,7 @@ type server struct {
 	packetAge time.Duration // age of the oldest packet of the last batch, without stalled
 	stalled   time.Duration // how long before the last batch nobody touched the dispatcher
 	service   client.Learnt // over all methods
+	overrun   overrun
 	draining  bool
 }
 

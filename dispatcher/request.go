@@ -31,6 +31,7 @@ type Request struct {
 	enqueued clock.Time
 	place    uint64        // in the request queue
 	cost     time.Duration // expected, while queued
+	expected time.Duration // how long the queue before it should take
 	alone    bool          // it has a CPU to itself
 	next     *Request      // free list, or the loop's list of finished requests
 }

@@ -198,7 +198,7 @@ func (d *Dispatcher) arrive(c *session.Conn, peer *session.Peer, place credit.Se
 		d.turnAway(c, peer, place, r, wire.RejectExpired)
 	case method == nil:
 		d.turnAway(c, peer, place, r, wire.RejectUnknownMethod)
-	case deadline != 0 && deadline.Sub(d.now) <= d.queueWork()+d.needs(method): // it would be too late when its turn comes
+	case deadline != 0 && deadline.Sub(d.now) <= d.mayWait()+d.needs(method): // it would be too late when its turn comes
 		method.service.Doubt()
 		d.turnAway(c, peer, place, r, wire.RejectExpired)
 	case !s.ledger.Admit(credit.Arrival{Now: d.now, Delay: d.delay(wait), Priority: r.Priority}) || s.queue.live >= s.QueueMax:
@@ -211,6 +211,7 @@ func (d *Dispatcher) arrive(c *session.Conn, peer *session.Peer, place credit.Se
 		req.arrival, req.enqueued = in.arrival, max(d.now, in.arrival) // which may be after the turn has read the clock
 		req.Payload, req.Reply, req.Status = append(req.Payload[:0], r.Payload...), req.Reply[:0], wire.StatusOK
 		d.replaced(d.tableFor(peer, place).Begin(r.Number, r.Slot, req))
+		req.expected = d.queueWork()
 		s.queue.push(req)
 		d.stats.Admitted++
 		if s.Queued != nil {

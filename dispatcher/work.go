@@ -44,6 +44,7 @@ func (d *Dispatcher) Start(now clock.Time, req *Request, queued clock.Time) *Req
 // startable puts a request that was taken from the queue in service, or rejects it.
 func (d *Dispatcher) startable(req *Request) bool {
 	s := &d.server
+	s.overrun.sample(d.now.Sub(req.enqueued), req.expected)
 	if req.Deadline != 0 && req.Deadline.Sub(d.now) < d.needs(req.Method) {
 		req.Method.service.Doubt()
 		d.refuseQueued(req, credit.Expired, wire.RejectExpired)
@@ -214,7 +215,7 @@ func (d *Dispatcher) credits() {
 	d.stats.DelaySum += delay
 	d.stats.Updates++
 	before := s.ledger.Controller().Pool()
-	s.ledger.Update(d.now, credit.Signal{Delay: delay, RTT: d.rtt.Smoothed()})
+	s.ledger.Update(d.now, credit.Signal{Delay: delay, RTT: d.rtt.Smoothed(), Service: s.service.Mean()})
 	if s.ledger.Controller().Pool() < before {
 		d.stats.Cuts++
 	}

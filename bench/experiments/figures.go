@@ -23,6 +23,8 @@ const (
 	figUnsent     = "drop_ratio_client"
 	figReject     = "reject_latency_ns_p99"
 	figRejectSLO  = "reject_latency_of_slo_ratio" // p99
+	figExpire     = "expire_latency_ns_p99"
+	figExpireSLO  = "expire_latency_of_slo_ratio" // p99
 	figPackets    = "packets_per_request"
 	figCredits    = "credit_messages_per_request"
 	figEvents     = "events_per_request"
@@ -66,6 +68,8 @@ var kinds = map[string]kind{
 	figUnsent:     {"unsent", "%", 7, 1, 0.01, report.Percent},
 	figReject:     {"reject p99", "us", 10, 1, 1e3, report.Duration},
 	figRejectSLO:  {"reject p99", "% of SLO", 10, 0, 0.01, report.Percent},
+	figExpire:     {"gave up p99", "us", 11, 1, 1e3, report.Duration},
+	figExpireSLO:  {"gave up p99", "% of SLO", 11, 0, 0.01, report.Percent},
 	figPackets:    {"packets", "a request", 9, 3, 1, report.Plain},
 	figCredits:    {"credit msgs", "a request", 11, 4, 1, report.Plain},
 	figEvents:     {"events", "a request", 9, 2, 1, report.Plain},
@@ -104,7 +108,7 @@ func sampleOf(r *simulate.Result) Sample {
 		figPackets: r.PacketsPerRequest, figCredits: r.CreditPerRequest, figEvents: r.EventsPerRequest, figBusy: r.BusyRatio,
 		figWake: r.WakeP99, figWakeRTT: r.WakeP99 / float64(r.Scenario.Network.RTT), figWoken: float64(r.Woken),
 		figCalls: float64(r.Calls), figPending: float64(r.Pending), figViolations: float64(len(r.Violations)),
-		figReject: r.RejectP99, figRejectSLO: r.RejectP99 / slo,
+		figReject: r.RejectP99, figRejectSLO: r.RejectP99 / slo, figExpire: r.ExpireP99, figExpireSLO: r.ExpireP99 / slo,
 	}
 	if r.OfferedPerS > 0 {
 		f[figLost] = max(1-r.GoodputPerS/r.OfferedPerS, 0)

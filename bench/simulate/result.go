@@ -25,6 +25,8 @@ type Result struct {
 	RejectMean float64 `json:"reject_ns_mean"` // the same, on average
 	RejectP50  float64 `json:"reject_ns_p50"`  // until a caller learns that the server refused its call
 	RejectP99  float64 `json:"reject_ns_p99"`
+	ExpireP50  float64 `json:"expire_ns_p50"` // until a caller learns that its call was never sent, since no credit came in time
+	ExpireP99  float64 `json:"expire_ns_p99"`
 
 	Outcomes map[string]uint64 `json:"outcomes"` // of calls
 
@@ -82,6 +84,7 @@ type recorder struct {
 	outcomes         [32]uint64
 	calls, good      uint64
 	latency, refused *hdrhistogram.Histogram
+	expired          *hdrhistogram.Histogram
 	windows          []window
 }
 
@@ -94,7 +97,7 @@ type window struct {
 }
 
 func newRecorder(p *play) *recorder {
-	r := &recorder{play: p, latency: newHistogram(), refused: newHistogram(), waits: newHistogram()}
+	r := &recorder{play: p, latency: newHistogram(), refused: newHistogram(), waits: newHistogram(), expired: newHistogram()}
 	if p.Window > 0 {
 		r.windows = make([]window, (p.Measure+p.Window-1)/p.Window)
 		for i := range r.windows {
@@ -142,6 +145,8 @@ func (r *recorder) observe(o *sim.Observation) {
 				w.good++
 			}
 		}
+	case dispatcher.OutcomeExpired:
+		record(r.expired, o.Latency)
 	case dispatcher.OutcomeRejected:
 		record(r.refused, o.Latency)
 		if w != nil {
@@ -180,6 +185,7 @@ func (r *recorder) result(p *play) *Result {
 	if n := now.Updates - r.before.Updates; n > 0 {
 		out.DelayMean = float64(now.DelaySum-r.before.DelaySum) / float64(n)
 	}
+	out.ExpireP50, out.ExpireP99 = quantile(r.expired, 50), quantile(r.expired, 99)
 	var unsent uint64
 	for o, n := range r.outcomes {
 		if n == 0 {

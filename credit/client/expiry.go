@@ -11,21 +11,29 @@ type Estimates struct {
 	RTT     time.Duration // smoothed round trip
 	Target  time.Duration // queueing delay that the server aims at
 	Service time.Duration // mean service time
-	// Stay is what nearly every request stays at the server, as its answers say: queues and service. Zero = not known.
-	Stay time.Duration
+	// Standing is the queue that is there all the time: see Standing. Zero = the server's queue runs empty, or nothing is known.
+	Standing time.Duration
 }
 
-// waitShare is the part of a call's slack that Stay may take away: whatever it says, a call may be sent when it is made, and for half of its
-// slack after that. So an estimate that is far too high keeps no call from being sent, and gets its next sample.
-const waitShare = 2
+// How long a call may wait for a credit, of what the law leaves it.
+const (
+	patienceMin = 5        // a fifth at least: the server must hear of it, and its credit come
+	fullAt      = 3.0 / 4. // and no more, when so much of the target delay stands in the server's queue
+)
 
 // ExpiresAt is the instant from which a request that still waits at the client is no longer worth sending: what remains
 // until its deadline is less than the round trip, the queueing delay that the server aims at, and the expected service.
 //
-// That is enough for the average request, and earliest deadline first makes every request a late one when more wait than can be sent: each is sent
-// at the last instant, and whatever takes longer than the average is for nothing. So where requests stay longer than the server aims at, they expire
-// earlier, by up to half of what they may wait (100 clients at twice the capacity, in the simulator: 93.7 % of it and 10.8 % rejected
-// without, 98.8 % and 0.6 % with it).
+// Up to there a call may wait, but it need not be of use. It is as long as the server runs out of work now and then: whoever waits is what it does next. A server
+// whose queue never runs empty loses nothing by those that give up, since others come; and what is sent to it has that queue before it, and should have time for
+// more than the average. Earliest deadline first would make each request a late one there, sent at its last instant. So the fuller the server is kept, the
+// shorter its clients wait.
+//
+// In the simulator, goodput of the capacity with exponential 10 us: 100 clients at twice of it 99.0 % where calls waited for at least half of their slack, and 100.0 %
+// so; at ten times 97.0 and 99.8 %; 1,000 clients at ten times 98.8 and 99.5 %, and of those refused after all, 99 in 100 learn it within 0.5 SLO instead of 0.99.
+// What was tried besides: a fixed short wait (the artifact of Breakwater has its clients wait for one round trip: 95 % with 100 clients at the capacity where it is 98.5 %,
+// and 12 % where 200 clients wake up by fives with ten calls each, where it is 84 %); a wait that shrinks with the share of calls that end unsent (as good under
+// Poisson demand, 65 % with those bursts); one by how long nearly every request stays (82 % with them).
 //
 // A request without a deadline (zero) never expires. The result is unset only for those: an instant before the beginning
 // of time becomes its first nanosecond.
@@ -40,9 +48,17 @@ func ExpiresAt(made, deadline clock.Time, e Estimates) clock.Time {
 		}
 		left = left.Add(-max(need, 0))
 	}
-	longer := e.Stay - max(e.Target, 0) - max(e.Service, 0)
-	if slack := left.Sub(made); longer > 0 && slack > 0 {
-		left = left.Add(-min(longer, slack/waitShare))
+	if slack := left.Sub(made); slack > 0 {
+		left = made.Add(patience(slack, e))
 	}
 	return left
+}
+
+// patience is the part of a call's slack that it waits.
+func patience(slack time.Duration, e Estimates) time.Duration {
+	if e.Standing <= 0 || e.Target <= 0 {
+		return slack
+	}
+	empty := 1 - float64(e.Standing)/(fullAt*float64(e.Target))
+	return max(time.Duration(float64(slack)*empty), slack/patienceMin)
 }

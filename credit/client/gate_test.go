@@ -141,26 +141,29 @@ func TestGateWakesUpAtOnce(t *testing.T) {
 }
 
 func TestExpiresAt(t *testing.T) {
+	const made, deadline = 800_000, 1_000_000 // 100 us of slack with the estimates below
 	for _, c := range []struct {
-		made, deadline             clock.Time
-		rtt, target, service, stay time.Duration
-		want                       clock.Time
+		made, deadline                 clock.Time
+		rtt, target, service, standing time.Duration
+		want                           clock.Time
 	}{
-		{deadline: 0, rtt: us, target: us, service: us, stay: us, want: 0},
-		{deadline: 1_000_000, rtt: 10 * us, target: 80 * us, service: 10 * us, want: 900_000},
-		{deadline: 1_000_000, rtt: -us, target: 80 * us, service: -us, want: 920_000},
+		{deadline: 0, rtt: us, target: us, service: us, standing: us, want: 0},
+		{made: made, deadline: deadline, rtt: 10 * us, target: 80 * us, service: 10 * us, want: 900_000},
+		{made: made, deadline: deadline, rtt: -us, target: 80 * us, service: -us, want: 920_000},
 		{deadline: 100, rtt: us, want: 1},
 		{deadline: 100, service: math.MaxInt64, want: 1},
-		{deadline: math.MaxInt64, rtt: math.MaxInt64, target: math.MaxInt64, service: math.MaxInt64, stay: math.MaxInt64, want: 1},
+		{deadline: math.MaxInt64, rtt: math.MaxInt64, target: math.MaxInt64, service: math.MaxInt64, standing: math.MaxInt64, want: 1},
 		{deadline: 5, want: 5},
-		// Requests stay for as long as the server aims at, for longer, and for so long that half of the slack is all that is left.
-		{made: 800_000, deadline: 1_000_000, rtt: 10 * us, target: 80 * us, service: 10 * us, stay: 90 * us, want: 900_000},
-		{made: 800_000, deadline: 1_000_000, rtt: 10 * us, target: 80 * us, service: 10 * us, stay: 130 * us, want: 860_000},
-		{made: 800_000, deadline: 1_000_000, rtt: 10 * us, target: 80 * us, service: 10 * us, stay: math.MaxInt64, want: 850_000},
-		{made: 950_000, deadline: 1_000_000, rtt: 10 * us, target: 80 * us, service: 10 * us, stay: 130 * us, want: 900_000}, // too late anyway
+		// The queue that stands at the server takes of the slack in proportion, up to three quarters of the target; a fifth is always left.
+		{made: made, deadline: deadline, rtt: 10 * us, target: 80 * us, service: 10 * us, standing: -us, want: 900_000},
+		{made: made, deadline: deadline, rtt: 10 * us, target: 80 * us, service: 10 * us, standing: 30 * us, want: 850_000},
+		{made: made, deadline: deadline, rtt: 10 * us, target: 80 * us, service: 10 * us, standing: 48 * us, want: 820_000},
+		{made: made, deadline: deadline, rtt: 10 * us, target: 80 * us, service: 10 * us, standing: math.MaxInt64, want: 820_000},
+		{made: 950_000, deadline: deadline, rtt: 10 * us, target: 80 * us, service: 10 * us, standing: 48 * us, want: 900_000}, // too late anyway
+		{made: made, deadline: deadline, rtt: 10 * us, service: 10 * us, standing: 48 * us, want: 980_000},                     // a server without a target
 	} {
-		got := ExpiresAt(c.made, c.deadline, Estimates{RTT: c.rtt, Target: c.target, Service: c.service, Stay: c.stay})
-		if got != c.want {
+		got := ExpiresAt(c.made, c.deadline, Estimates{RTT: c.rtt, Target: c.target, Service: c.service, Standing: c.standing})
+		if math.Abs(float64(got)-float64(c.want)) > 1 { // of rounding
 			t.Errorf("%+v: got %d", c, got)
 		}
 	}
