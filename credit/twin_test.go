@@ -433,9 +433,11 @@ func (w *twin) pop(now clock.Time) (Session, bool) {
 	if len(all) == 0 || w.wakes == 0 || w.issued() >= w.c() {
 		return 0, false
 	}
-	s := w.turn(w.waiting, false)
+	var s Session
 	if len(w.wanting) > 0 {
 		s = w.turn(w.wanting, true)
+	} else {
+		s = w.turn(w.waiting, false)
 	}
 	w.leave(s)
 	w.wakes--
