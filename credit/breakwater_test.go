@@ -13,7 +13,7 @@ func pooled(config BreakwaterConfig, sessions uint64, pool float64) (*Breakwater
 	b := NewBreakwater(config)
 	b.Resize(sessions)
 	b.set(pool)
-	return b, Load{Issued: uint64(pool), Active: true}
+	return b, Load{Issued: uint64(pool), Pending: uint64(pool), Active: true}
 }
 
 func TestPoolLaw(t *testing.T) {
@@ -38,7 +38,7 @@ func TestPoolLaw(t *testing.T) {
 		{"never above all slots", 2, 512, 0, 512},
 		{"no session: the workers", 0, 4, 0, 4},
 	} {
-		b, load := pooled(BreakwaterConfig{Workers: 4}, c.sessions, c.pool)
+		b, load := pooled(BreakwaterConfig{Workers: 4, IdleCounts: true}, c.sessions, c.pool)
 		b.Update(1, Signal{Delay: c.delay}, load)
 		if math.Abs(b.pool-c.want) > 1e-9 || b.Pool() != uint64(b.pool) {
 			t.Errorf("%s: %v, want %v", c.name, b.pool, c.want)

@@ -20,6 +20,8 @@ type Signal struct {
 // Load is what the ledger tells a controller at each update.
 type Load struct {
 	Issued uint64 // C_issued: the sum of the windows
+	// Pending is the part of it that is at work: requests that were received and are not answered.
+	Pending uint64
 	// Active: since the last update a request arrived, was answered or is pending, or a session waits for a credit.
 	Active bool
 	// Drained is the number of sessions that wait for a credit, known demand or not.

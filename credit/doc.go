@@ -30,7 +30,7 @@
 // Every answer counts alike: success, failure, rejection, expiry, a cancelled request. A request that is lost leaves
 // the sums when the client's next `next` passes its number, and enters them again should it arrive after all.
 //
-// Five things differ from what was published, each can be set back, and each was decided by experiment, in the simulator and on the wire
+// Seven things differ from what was published, each can be set back, and each was decided by experiment, in the simulator and on the wire
 // (see [BreakwaterConfig]):
 //
 //	Headroom    the pool does not grow while a larger one could change nothing
@@ -38,6 +38,12 @@
 //	Recovery    a pool that was cut goes back fast to where it was, while clients wait and the queue is short
 //	Unfair      a session that has no more than its share keeps it, however much others hold; see fairWindow
 //	FloorDelay  the floor holds only below the target: above it, answers take credits back before the door has to
+//	IdleCounts  the steps of the pool are reckoned from the credits at work, and not from those that lie idle
+//	Uninvited   clients are told what share of the calls without a credit they may send all the same; see Inviter
+//
+// The last one is for many clients: where each call is of another one, nobody holds a credit when he calls, and what is asked and told for each call costs
+// more than the call's own packets. Possession is enforced all the same. A request without a credit is given one when it arrives ([Ledger.Invite]), if the
+// door is open and its session has nothing else at the server; so what can come in at once is bounded by the door, and what a client can take by one.
 //
 // The [Controller] owns the pool and the law of W'; the Ledger owns the sessions and is the same for every scheme.
 // Nothing here reads a clock, starts a goroutine, logs, or draws a random number; nothing is safe for concurrent use:

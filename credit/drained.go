@@ -58,7 +58,7 @@ func (l *Ledger) Probe(
 	return e.told(), e.seq, false
 }
 
-// list puts a session on the list that its demand says, unless it is on one, or will ask.
+// list puts a session on the list that its demand says, unless it is on one, or will come by itself when it has any.
 func (l *Ledger) list(s Session, e *entry) {
 	if e.is(flagListed) {
 		return
@@ -67,7 +67,7 @@ func (l *Ledger) list(s Session, e *entry) {
 	kind, flag := &l.waiting, uint8(flagWaiting)
 	if e.demand > 0 {
 		kind, flag = &l.wanting, flagWanting
-	} else if l.config.Asking {
+	} else if l.config.Asking || l.invites() {
 		return
 	}
 	to := &kind.lists[class(e.weight)]

@@ -90,6 +90,7 @@ type chunk [chunkSize]entry
 // a new chunk. One owner; not safe for concurrent use. An event for an index that is not registered does nothing.
 type Ledger struct {
 	control Controller
+	inviter Inviter // nil = the scheme invites nobody
 	config  Config
 	slots   uint64
 
@@ -126,8 +127,13 @@ func NewLedger(config Config, control Controller) *Ledger {
 	if config.DrainedPerUpdate <= 0 {
 		config.DrainedPerUpdate = DefaultDrainedPerUpdate
 	}
+	inviter, _ := control.(Inviter)
+	if inviter != nil && inviter.Invited(0) == 0 {
+		inviter = nil
+	}
 	return &Ledger{
 		control: control,
+		inviter: inviter,
 		config:  config,
 		slots:   slotsOrDefault(config.Slots),
 		used:    1,
@@ -378,7 +384,7 @@ func (l *Ledger) UpdateDue(now clock.Time) bool { return l.control.UpdateDue(now
 func (l *Ledger) Update(now clock.Time, signal Signal) bool {
 	l.check()
 	load := l.load
-	load.Issued, load.Drained = l.issued, l.wanting.count+l.waiting.count
+	load.Issued, load.Pending, load.Drained = l.issued, l.pending, l.wanting.count+l.waiting.count
 	load.Active = l.busy || l.pending > 0 || load.Drained > 0
 	if !l.control.Update(now, signal, load) {
 		return false

@@ -27,6 +27,7 @@ func newDuel(choose func(n int) int) *duel {
 	lease, life := time.Duration(1+choose(100))*us, time.Duration(choose(20))*(1<<graceShift)
 	noFloor := choose(2) == 0
 	perWake := 1 + choose(3)
+	invites, idleCounts := choose(3) > 0, choose(3) == 0
 	recovery := []float64{DefaultRecovery, 1}[choose(2)]
 	now := clock.Time(1 + choose(1<<30))
 	return &duel{
@@ -35,11 +36,13 @@ func newDuel(choose func(n int) int) *duel {
 		ledger: NewLedger(
 			Config{MaxSessions: 12, Slots: slots, Lease: lease, PacketLife: max(life, 1), DrainedPerUpdate: perWake,
 				Checked: true},
-			NewBreakwater(BreakwaterConfig{Alpha: 0.4, Beta: 0.3, Workers: workers, Slots: slots, NoFloor: noFloor, Recovery: recovery})),
+			NewBreakwater(BreakwaterConfig{Alpha: 0.4, Beta: 0.3, Workers: workers, Slots: slots, NoFloor: noFloor, Recovery: recovery,
+				Uninvited: !invites, IdleCounts: idleCounts})),
 		twin: &twin{
 			turns:    map[bool]map[int]int{},
 			sessions: map[Session]*twinSession{}, slots: slots, lease: lease, life: max(life, 1), perWake: perWake,
 			workers: float64(workers), pool: float64(workers), peak: float64(workers), recovery: recovery, alpha: 0.4, beta: 0.3, floor: !noFloor,
+			invites: invites, open: openMax, idleCounts: idleCounts,
 			target: DefaultTargetDelay, wakes: perWake, cursor: 1, used: 1,
 		},
 	}
@@ -62,7 +65,12 @@ func (d *duel) step() error {
 		}
 	case 1:
 		d.wait()
-	case 2, 3, 4:
+	case 2, 3:
+		return d.packet(s, false)
+	case 4:
+		if d.choose(2) == 0 {
+			return d.unasked(s)
+		}
 		return d.packet(s, false)
 	case 5:
 		return d.packet(s, true)
@@ -160,6 +168,29 @@ func (d *duel) packet(s Session, probe bool) error {
 		if got, want := d.ledger.Arrive(d.now, s, number), d.twin.arrive(d.now, s, number); got != want {
 			return fmt.Errorf("arrived: %v, want %v: %+v", got, want, *x)
 		}
+	}
+	return d.twin.compare(d.ledger)
+}
+
+// unasked is a request without a credit, of a client that has lost count, or lies.
+func (d *duel) unasked(s Session) error {
+	x := d.twin.sessions[s]
+	number := x.limit + uint64(d.choose(4)) - min(x.limit, uint64(d.choose(3)))
+	if d.choose(40) == 0 {
+		number = 1<<62 - 1 + uint64(d.choose(3))
+	}
+	open, demand := d.choose(3) > 0, d.choose(3)
+	d.log("unasked %d number %d demand %d %v", s, number, demand, open)
+	d.ledger.Heard(d.now, s, 0, x.seq, uint16(demand), true)
+	d.twin.heard(d.now, s, 0, x.seq, demand, true)
+	if got, want := d.ledger.Invite(d.now, s, number, open), d.twin.invite(d.now, s, number, open); got != want {
+		return fmt.Errorf("invited: %v, want %v: %+v", got, want, *x)
+	}
+	if err := d.twin.compare(d.ledger); err != nil {
+		return err
+	}
+	if got, want := d.ledger.Arrive(d.now, s, number), d.twin.arrive(d.now, s, number); got != want {
+		return fmt.Errorf("arrived: %v, want %v: %+v", got, want, *x)
 	}
 	return d.twin.compare(d.ledger)
 }

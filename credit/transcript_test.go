@@ -178,9 +178,10 @@ func (s *stage) post(l letter) string {
 func (s *stage) server(args []string) string {
 	slots := int(s.number(args, "slots", 0))
 	law := BreakwaterConfig{
-		Workers: int(s.number(args, "workers", 1)),
-		Slots:   slots,
-		NoFloor: value(args, "floor", "on") == "off",
+		Workers:   int(s.number(args, "workers", 1)),
+		Slots:     slots,
+		NoFloor:   value(args, "floor", "on") == "off",
+		Uninvited: value(args, "invite", "off") == "off",
 	}
 	config := Config{Slots: slots, DrainedPerUpdate: int(s.number(args, "wakes", 0)), Checked: true}
 	s.ledger = NewLedger(config, NewBreakwater(law))

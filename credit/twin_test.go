@@ -24,6 +24,9 @@ type twin struct {
 	peak, recovery    float64
 	alpha, beta       float64
 	floor, overTarget bool
+	invites           bool    // the scheme does
+	open              float64 // share at the target
+	idleCounts        bool
 	target            time.Duration
 	due               clock.Time
 	wakes             int
@@ -166,10 +169,43 @@ func (w *twin) join(s Session) {
 		return
 	case w.sessions[s].demand > 0:
 		w.wanting = append(w.wanting, s)
-	default:
+	case !w.inviting():
 		w.waiting = append(w.waiting, s)
 	}
 	w.sessions[s].woken = false
+}
+
+// unequal reports whether the weights of those that count differ from one.
+func (w *twin) unequal() bool {
+	for _, x := range w.sessions {
+		if !x.lapsed && x.weight != 1 {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *twin) inviting() bool { return w.invites && !w.unequal() }
+
+// invite is a request without a credit: its number is the next one, whatever was before.
+func (w *twin) invite(now clock.Time, s Session, number uint64, open bool) bool {
+	x := w.sessions[s]
+	if x.pending > 0 || number < x.sent || number < x.told() || number >= 1<<62 {
+		return false
+	}
+	w.busy = true
+	w.leave(s)
+	x.woken = false
+	x.sent = number
+	if open && w.inviting() {
+		x.set(number + 1)
+		x.seen = now
+		return true
+	}
+	x.set(number)
+	x.demand = max(x.demand, 1)
+	w.join(s)
+	return true
 }
 
 func (w *twin) register(now clock.Time, s Session) {
@@ -260,12 +296,7 @@ func (w *twin) answer(now clock.Time, s Session, rejected bool) {
 	if !x.lapsed {
 		overcommit := max(int(math.Floor(float64(w.c()-issued)/float64(w.active()))), 1)
 		above := float64(before) > w.share(x)+1e-9
-		weights := map[int]bool{}
-		for _, other := range w.sessions {
-			weights[other.weight] = weights[other.weight] || !other.lapsed
-		}
-		unequal := weights[2] || weights[4]
-		turns := unequal && w.share(x) < 1-1e-9
+		turns := w.unequal() && w.share(x) < 1-1e-9
 		switch {
 		case turns && w.c() < issued+min(w.active(), 64)/2:
 			after = min(rest+x.demand+overcommit, before-1)
@@ -278,6 +309,9 @@ func (w *twin) answer(now clock.Time, s Session, rejected bool) {
 		}
 		if after == 0 && !rejected && w.floor && !w.overTarget && !turns {
 			after = overcommit
+		}
+		if w.inviting() && w.open < openMax && rest == 0 && x.demand == 0 {
+			after = 0
 		}
 		after = max(min(after, w.slots), rest)
 		x.seen = now
@@ -314,9 +348,14 @@ func (w *twin) update(now clock.Time, delay, rtt time.Duration) bool {
 	}
 	w.due = now.Add(max(rtt, 10*us))
 	w.overTarget = delay >= w.target
+	w.adaptShare(float64(delay-w.target) / float64(w.target))
 	n := float64(w.active())
 	if delay < w.target {
-		step := math.Max(w.alpha*n, 1)
+		calling := n
+		if !w.idleCounts {
+			calling = math.Min(n, float64(w.pending()))
+		}
+		step := math.Max(w.alpha*calling, 1)
 		active := w.busy || w.pending() > 0 || len(w.wanting)+len(w.waiting) > 0
 		if active {
 			w.pool = math.Max(w.pool, DefaultCatchUp*float64(w.issued()))
@@ -332,12 +371,25 @@ func (w *twin) update(now clock.Time, delay, rtt time.Duration) bool {
 		}
 	} else {
 		excess := float64(delay-w.target) / float64(w.target)
-		w.pool *= math.Max(1-w.beta*excess, 0.5)
+		base := w.pool
+		if !w.idleCounts && excess < 1 {
+			base = math.Min(base, float64(w.pending())+math.Max(w.pool-float64(w.issued()), 0))
+		}
+		w.pool -= base * math.Min(w.beta*excess, 0.5)
 		w.peak *= math.Max(1-w.beta*excess/4, 0.5)
 	}
 	w.bound()
 	w.wakes, w.busy = w.perWake, false
 	return true
+}
+
+// adaptShare moves the share of calls that are invited: slowly, and fast when nothing waits.
+func (w *twin) adaptShare(excess float64) {
+	factor := 1 - openGain*math.Min(excess, 1)
+	if excess < 0 {
+		factor = 1 - openGain*excess*(1+openIdle*math.Pow(excess, 8))
+	}
+	w.open = math.Max(1.0/InvitedAll, math.Min(w.open*factor, openMax))
 }
 
 // turn picks the weight that is owed most, after each has got what it is due, and of that weight the first session.
@@ -381,9 +433,11 @@ func (w *twin) pop(now clock.Time) (Session, bool) {
 	if len(all) == 0 || w.wakes == 0 || w.issued() >= w.c() {
 		return 0, false
 	}
-	s := w.turn(w.waiting, false)
+	var s Session
 	if len(w.wanting) > 0 {
 		s = w.turn(w.wanting, true)
+	} else {
+		s = w.turn(w.waiting, false)
 	}
 	w.leave(s)
 	w.wakes--

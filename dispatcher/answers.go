@@ -20,12 +20,15 @@ func (d *Dispatcher) fromServer(c *session.Conn, in inbound, m wire.Message) err
 		if err != nil {
 			return err
 		}
+		d.listen(c, in, r.Level)
 		d.onReply(c, &r)
+		d.release(c)
 	case wire.TypeReject:
 		r, err := wire.ParseReject(m.Raw)
 		if err != nil {
 			return err
 		}
+		d.listen(c, in, r.Level)
 		d.onReject(c, r)
 	case wire.TypeBusy:
 		b, err := wire.ParseBusy(m.Raw)
@@ -212,6 +215,9 @@ func (d *Dispatcher) onReject(c *session.Conn, r wire.Reject) {
 			call.state, call.heard = callRefused, d.now
 			s.refused++
 			d.stats.OverLimit++
+			if call.unasked {
+				s.gate.Overloaded(d.now) // it is listed now
+			}
 			d.armCall(call)
 		}
 	default:
@@ -262,6 +268,7 @@ func (d *Dispatcher) lost(at *dialed) {
 	d.abandon(at.Conn)
 	at.Reset(d.conns.NextID(at.Conn))
 	at.doubtful = at.HasToken
+	at.share = 0
 	for _, s := range d.caller.sessions {
 		switch {
 		case s == nil || s.conn != at:
@@ -360,6 +367,7 @@ func (d *Dispatcher) CloseSession(now clock.Time, s *Session) {
 		return
 	}
 	s.closed = true
+	s.conn.letGo(s)
 	for s.waiting.Len() > 0 {
 		c := s.waiting.Pop().Value
 		c.state = callIdle
@@ -429,12 +437,16 @@ func (d *Dispatcher) callDue(c *Call) {
 	switch {
 	case c.state == callQueued:
 		// What the server tells may have moved the expiry since it was set.
-		if at := d.wake(c, s.expires(c)); at > d.now {
+		at := s.expires(c)
+		if s.held.rank != 0 {
+			at = s.lastChance(c)
+		}
+		if at = d.wake(c, at); at > d.now {
 			d.caller.timers.Arm(&c.timer, at)
 			return
 		}
 		d.finishCall(c, OutcomeExpired)
-		d.armProbe(s)
+		d.pump(s)
 	case d.end(c) <= d.now:
 		// One that was refused for want of a credit is no different: another copy of it may have arrived since.
 		outcome := OutcomeDeadline

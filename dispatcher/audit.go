@@ -16,10 +16,13 @@ func (d *Dispatcher) Audit() error {
 
 // auditCalls checks the calling side: calls = outcomes + live ones.
 func (d *Dispatcher) auditCalls() error {
-	live := uint64(0)
+	live, held := uint64(0), 0
 	for _, s := range d.caller.sessions {
 		if s == nil {
 			continue
+		}
+		if s.held.rank != 0 {
+			held++
 		}
 		refused, outstanding := 0, 0
 		s.out.Each(func(c *Call) {
@@ -33,6 +36,16 @@ func (d *Dispatcher) auditCalls() error {
 				uint32(s.local), s.out.Len(), s.refused, outstanding, refused)
 		}
 		live += uint64(s.waiting.Len() + outstanding)
+	}
+	for _, c := range d.caller.conns {
+		n, err := c.invitation.audit()
+		if err != nil {
+			return err
+		}
+		held -= n
+	}
+	if held != 0 {
+		return fmt.Errorf("dispatcher: %d sessions too many are held back, or on no list", held)
 	}
 	if d.stats.Calls != d.stats.Ended()+live {
 		return fmt.Errorf("dispatcher: %d calls, %d have ended, %d live", d.stats.Calls, d.stats.Ended(), live)

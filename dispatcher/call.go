@@ -74,6 +74,8 @@ type Call struct {
 	number      wire.Number
 	slot        wire.Slot
 	priority    uint8 // what its request carries
+	rank        uint8 // among the calls without a credit, from 1: see invited
+	unasked     bool  // it was sent without a credit
 	waiter      client.Waiter[Call]
 	submitted   clock.Time
 	transmitted clock.Time // first time

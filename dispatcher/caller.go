@@ -52,6 +52,7 @@ type dialed struct {
 	standing    client.Standing // its queues', that is there all the time
 	target      time.Duration   // the server's target delay
 	threshold   time.Duration   // the server's drop threshold
+	invitation
 }
 
 // Session is one virtual client: it holds credits of one server. All its methods belong to the dispatcher's owner.
@@ -66,6 +67,7 @@ type Session struct {
 	probe   clock.Timer[Session]
 	closed  bool
 	pace    pace
+	held    held
 	// The call that registers the session was cancelled before the server's handle was known: the server is to be told.
 	owesCancel bool
 	untold     wire.Cancel
@@ -198,6 +200,7 @@ func (d *Dispatcher) Submit(now clock.Time, c *Call) {
 	c.Outcome, c.state, c.Retransmissions = OutcomeNone, callIdle, 0
 	c.submitted, c.transmitted, c.heard = now, 0, now
 	c.timer.Value, c.waiter.Value = c, c
+	c.rank = rankOf(d.stats.Calls)
 	d.stats.Calls++
 	switch {
 	case s.closed:
@@ -256,7 +259,7 @@ func (d *Dispatcher) pump(s *Session) {
 		s.out.Each(func(c *Call) {
 			if c.state == callRefused && s.covers(c) {
 				s.refused--
-				c.state = callSent
+				c.state, c.unasked = callSent, false
 				d.transmit(c, true)
 			}
 		})
@@ -264,16 +267,22 @@ func (d *Dispatcher) pump(s *Session) {
 	s.gate.Expire(d.now)
 	s.pace.again = 0
 	for s.waiting.Len() > 0 && s.gate.CanSend() && !s.out.Full() && d.paced(s) {
-		c := s.waiting.Pop().Value
-		c.number = wire.Number(s.gate.Take())
-		c.slot = s.out.Begin(c.number, c)
-		c.state, c.transmitted, c.proven = callSent, d.now, 0
-		if s.pace.policy != nil {
-			s.pace.policy.Sent(d.now)
-		}
-		d.transmit(c, false)
+		d.send(s, s.gate.Take(), false)
 	}
+	d.followInvitation(s)
 	d.armProbe(s)
+}
+
+// send transmits the call whose turn it is under its running number.
+func (d *Dispatcher) send(s *Session, number uint64, unasked bool) {
+	c := s.waiting.Pop().Value
+	c.number = wire.Number(number)
+	c.slot = s.out.Begin(c.number, c)
+	c.state, c.transmitted, c.proven, c.unasked = callSent, d.now, 0, unasked
+	if s.pace.policy != nil {
+		s.pace.policy.Sent(d.now)
+	}
+	d.transmit(c, false)
 }
 
 // covers reports whether the limit is above the number of a call that was refused for it.
@@ -283,7 +292,7 @@ func (s *Session) covers(c *Call) bool { return uint64(c.number) < s.gate.Limit(
 func (d *Dispatcher) transmit(c *Call, again bool) {
 	s := c.Session
 	m := wire.Request{
-		Register: s.remote == 0, Retransmission: again, Session: s.remote, Number: c.number,
+		Register: s.remote == 0, Retransmission: again, Unasked: c.unasked && s.remote != 0, Session: s.remote, Number: c.number,
 		Next: wire.Number(s.gate.Next()), Method: c.Method, Seq: s.gate.Seq(), Slot: c.slot, Demand: s.demand(),
 		Criticality: c.Criticality, Priority: c.priority, Payload: c.Payload,
 	}

@@ -34,7 +34,7 @@ func anything(rng *rand.Rand, sessions []wire.SessionID) appender {
 	switch rng.IntN(17) {
 	case 0, 1, 2, 3:
 		return &wire.Request{
-			Register: rng.IntN(3) == 0, Retransmission: rng.IntN(3) == 0, Session: session, Number: number(), Next: number(),
+			Register: rng.IntN(3) == 0, Retransmission: rng.IntN(3) == 0, Unasked: rng.IntN(3) == 0, Session: session, Number: number(), Next: number(),
 			Method: []wire.Method{wire.MethodOf("work"), 0, 1}[rng.IntN(3)], Seq: seq, Slot: slot, Demand: uint16(rng.Uint32()),
 			HasBudget: rng.IntN(3) == 0, Budget: time.Duration(rng.IntN(1000)) * time.Microsecond,
 			Payload: marked(rng.Uint64())[:8+rng.IntN(56)],
@@ -56,9 +56,9 @@ func anything(rng *rand.Rand, sessions []wire.SessionID) appender {
 	case 11:
 		return &wire.Registered{Session: session, ServerSession: session, Slots: uint16(slot), TargetDelay: time.Hour}
 	case 12:
-		return &wire.Reply{Session: session, Number: number(), Limit: number(), Seq: seq, Slot: slot, Service: time.Second}
+		return &wire.Reply{Session: session, Number: number(), Limit: number(), Seq: seq, Slot: slot, Level: uint8(rng.Uint32()), Service: time.Second}
 	case 13:
-		return &wire.Reject{Session: session, Number: number(), Limit: number(), Seq: seq, Slot: slot, Reason: wire.RejectReason(1 + rng.IntN(8))}
+		return &wire.Reject{Session: session, Number: number(), Limit: number(), Seq: seq, Slot: slot, Level: uint8(rng.Uint32()), Reason: wire.RejectReason(1 + rng.IntN(8))}
 	case 14:
 		return &wire.Busy{Session: session, Number: number(), Slot: slot}
 	case 15:

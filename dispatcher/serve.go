@@ -51,7 +51,11 @@ func (d *Dispatcher) request(c *session.Conn, in inbound, r *wire.Request) {
 		return
 	}
 	peer := d.server.peers.At(uint32(place))
-	d.server.ledger.Heard(d.now, place, uint64(r.Next), r.Seq, r.Demand, in.newer)
+	next := uint64(r.Next)
+	if r.Unasked {
+		next = 0 // its numbers are its own affair: see Ledger.Invite
+	}
+	d.server.ledger.Heard(d.now, place, next, r.Seq, r.Demand, in.newer)
 	if r.Retransmission {
 		d.stats.Retransmitted++
 	}
@@ -178,6 +182,8 @@ func (d *Dispatcher) tellGone(c *session.Conn, id wire.SessionID) {
 // arrive is the door for a request that was never seen before.
 func (d *Dispatcher) arrive(c *session.Conn, peer *session.Peer, place credit.Session, in inbound, r *wire.Request) {
 	s := &d.server
+	wait := d.waited(in.since)
+	invited := r.Unasked && d.invite(peer, place, r, wait)
 	if !s.ledger.Arrive(d.now, place, uint64(r.Number)) {
 		d.turnDown(c, peer, place, r, wire.RejectOverLimit)
 		return
@@ -185,8 +191,10 @@ func (d *Dispatcher) arrive(c *session.Conn, peer *session.Peer, place credit.Se
 	// Only who may send is asked for the round trip that times the control: nobody has more say in it than he has credits.
 	d.rtt.Sample(in.rtt)
 	d.stats.Offered++
+	if invited {
+		d.stats.Unasked++
+	}
 	method := s.methods[r.Method]
-	wait := d.waited(in.since)
 	var deadline clock.Time
 	if r.HasBudget {
 		deadline = in.arrival.Add(r.Budget)
@@ -201,7 +209,7 @@ func (d *Dispatcher) arrive(c *session.Conn, peer *session.Peer, place credit.Se
 	case deadline != 0 && deadline.Sub(d.now) <= d.mayWait()+d.needs(method): // it would be too late when its turn comes
 		method.service.Doubt()
 		d.turnAway(c, peer, place, r, wire.RejectExpired)
-	case !s.ledger.Admit(credit.Arrival{Now: d.now, Delay: d.delay(wait), Priority: r.Priority}) || s.queue.live >= s.QueueMax:
+	case !invited && !s.ledger.Admit(credit.Arrival{Now: d.now, Delay: d.delay(wait), Priority: r.Priority}) || s.queue.live >= s.QueueMax:
 		d.turnAway(c, peer, place, r, wire.RejectOverloaded)
 	default:
 		req := s.pool.get()
@@ -220,6 +228,16 @@ func (d *Dispatcher) arrive(c *session.Conn, peer *session.Peer, place credit.Se
 	}
 }
 
+// invite decides about a request without a credit, and reports whether it gets one, should it need one.
+func (d *Dispatcher) invite(peer *session.Peer, place credit.Session, r *wire.Request, wait time.Duration) bool {
+	s := &d.server
+	open := s.queue.live < s.QueueMax && s.ledger.Admit(credit.Arrival{Now: d.now, Delay: d.ahead(wait), Priority: r.Priority})
+	if s.ledger.Invite(d.now, place, uint64(r.Number), open || s.draining) {
+		peer.Floor = max(peer.Floor, r.Number)
+	}
+	return open
+}
+
 // queueDelay is the signal of the request queue: the age of the oldest, or how long the queued work will take the
 // workers, whichever is more. Age alone would admit everything that arrives while the queue ages up to the threshold.
 func (d *Dispatcher) queueDelay() time.Duration {
@@ -231,6 +249,15 @@ func (d *Dispatcher) queueDelay() time.Duration {
 // inService at twice its capacity, 75 % of it instead of 97.) An endpoint that serves nothing has no workers.
 func (d *Dispatcher) queueWork() time.Duration {
 	return d.server.queue.work / time.Duration(max(d.server.Parallel, 1))
+}
+
+// ahead is how long a request that arrives now is going to wait. The age of the oldest may be far more: of a burst that is nearly through, the last.
+func (d *Dispatcher) ahead(packets time.Duration) time.Duration {
+	if d.server.Backlog == nil {
+		return packets + d.queueWork()
+	}
+	delay, _ := d.server.Backlog(d.now)
+	return delay
 }
 
 // Delay is the load signal: the age of the oldest packet plus the delay of the request queue.
@@ -297,12 +324,15 @@ func (d *Dispatcher) reply(c *session.Conn, peer *session.Peer, req *Request, ke
 	d.sendReply(c, *kept, req.Deadline)
 }
 
-// level is what the scheme tells the clients; zero for nothing.
+// level is what the scheme tells the clients; zero for nothing. See wire.LevelInvitation.
 func (d *Dispatcher) level() uint8 {
-	if d.server.leveler == nil {
-		return 0
+	if d.server.leveler != nil {
+		return d.server.leveler.Level()
 	}
-	return d.server.leveler.Level()
+	if invited := d.server.ledger.Invited(d.ahead(d.server.packetAge)); invited != 0 {
+		return wire.LevelInvitation + invited
+	}
+	return 0
 }
 
 // replyAgain sends a kept answer with today's limit and level.

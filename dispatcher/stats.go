@@ -30,6 +30,7 @@ type Stats struct {
 	Rejected      [rejectReasonMax]uint64 `json:"rejected_counts"`
 	RejectedLate  uint64                  `json:"rejected_late_count"` // expired, cancelled or shed in the queue, unstarted
 	Refused       uint64                  `json:"refused_count"`       // no credit or no slot: no request at all
+	Unasked       uint64                  `json:"unasked_count"`       // of the offered: came without a credit, by invitation
 	Abandoned     uint64                  `json:"abandoned_count"`     // in the queue when its client gave it up or ended its session: never started
 	Retransmitted uint64                  `json:"retransmitted_count"` // requests that arrived marked so
 	Duplicates    uint64                  `json:"duplicate_count"`     // known already: answered busy or from the cache

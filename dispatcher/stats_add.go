@@ -23,6 +23,7 @@ func (s *Stats) add(other *Stats) {
 	}
 	s.RejectedLate += other.RejectedLate
 	s.Refused += other.Refused
+	s.Unasked += other.Unasked
 	s.Abandoned += other.Abandoned
 	s.Retransmitted += other.Retransmitted
 	s.Duplicates += other.Duplicates

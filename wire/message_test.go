@@ -70,10 +70,10 @@ var golden = []struct {
 		Session: 0x01020304, Number: 5, Next: 6, Method: 0x1122334455667788, Seq: 7, Slot: 8, Demand: 9,
 	}, "01 00 0028 01020304 0000000000000005 0000000000000006 1122334455667788 00000007 0008 0009"},
 	{"request, everything", wire.TypeRequest, &wire.Request{
-		Retransmission: true, Session: 1, Number: 2, Next: 3, Method: 4, Seq: 5, Slot: 6, Demand: 7,
+		Retransmission: true, Unasked: true, Session: 1, Number: 2, Next: 3, Method: 4, Seq: 5, Slot: 6, Demand: 7,
 		HasBudget: true, Budget: 258 * time.Microsecond, Criticality: wire.Critical, Attempt: 2, Priority: 128,
 		Metadata: []byte("abc"), Payload: []byte("hello"),
-	}, "01 87 003a 00000001 0000000000000002 0000000000000003 0000000000000004 00000005 0006 0007" +
+	}, "01 8f 003a 00000001 0000000000000002 0000000000000003 0000000000000004 00000005 0006 0007" +
 		"00000102 03 02 80 00 0003 616263 68656c6c6f"},
 	{"request, a priority alone", wire.TypeRequest, &wire.Request{Priority: 1},
 		"01 02 002c 00000000 0000000000000000 0000000000000000 0000000000000000 00000000 0000 0000 00 00 01 00"},

@@ -51,7 +51,7 @@ type Reject struct {
 	Slot    Slot
 	Reason  RejectReason
 	Advice  Advice
-	Level   uint8 // priorities above it are being shed; 0 = the server sheds by none
+	Level   uint8 // priorities above it are being shed; 0 = the server sheds by none; see LevelInvitation
 	// RetryAfter is how long the server expects to refuse the like, in whole units of 10 us, at most 655.35 ms; 0 = it does not say.
 	RetryAfter time.Duration
 }

@@ -26,6 +26,9 @@ var statusNames = [...]string{
 // String names the status.
 func (s Status) String() string { return nameOf(statusNames[:], int(s)) }
 
+// LevelInvitation is where levels begin that invite calls without a credit: by so much as a level is above it. Up to it a level is of priorities.
+const LevelInvitation = 128
+
 // Reply answers a request that ran. It carries today's credit limit, also when it is sent again.
 type Reply struct {
 	Session      SessionID
@@ -34,7 +37,7 @@ type Reply struct {
 	Seq          uint32 // of the limit
 	Slot         Slot
 	Status       Status
-	Level        uint8         // priorities above it are being shed; 0 = the server sheds by none
+	Level        uint8         // priorities above it are being shed; 0 = the server sheds by none; see LevelInvitation
 	PacketQueue  time.Duration // arrival at the NIC until the dispatcher saw it
 	RequestQueue time.Duration // from there until the handler started
 	Service      time.Duration // the handler's run time

@@ -12,9 +12,10 @@ const (
 	requestBudget         MessageFlags = 0x01
 	requestClass          MessageFlags = 0x02
 	requestMetadata       MessageFlags = 0x04
+	requestUnasked        MessageFlags = 0x08
 	requestRetransmission MessageFlags = 0x80
 
-	requestFlagsKnown = requestBudget | requestClass | requestMetadata | requestRetransmission
+	requestFlagsKnown = requestBudget | requestClass | requestMetadata | requestUnasked | requestRetransmission
 )
 
 // Criticality says how much a request matters when load is shed. Higher is shed later. The zero value, the field
@@ -35,6 +36,7 @@ const (
 type Request struct {
 	Register       bool
 	Retransmission bool
+	Unasked        bool // sent without a credit, at the server's invitation (see Reply.Level): its session waits for no other answer
 	Session        SessionID
 	Number         Number // this request's
 	Next           Number // the next number that the session will use: all below is sent, or given up
@@ -83,6 +85,9 @@ func (r *Request) typeAndFlags() (Type, MessageFlags) {
 	if len(r.Metadata) > 0 {
 		flags |= requestMetadata
 	}
+	if r.Unasked {
+		flags |= requestUnasked
+	}
 	if r.Retransmission {
 		flags |= requestRetransmission
 	}
@@ -130,6 +135,7 @@ func ParseRequest(raw []byte) (Request, error) {
 	r := Request{
 		Register:       t == TypeRegister,
 		Retransmission: flags&requestRetransmission != 0,
+		Unasked:        flags&requestUnasked != 0,
 		Session:        sessionOf(raw),
 		Number:         Number(binary.BigEndian.Uint64(raw[8:])),
 		Next:           Number(binary.BigEndian.Uint64(raw[16:])),

@@ -66,6 +66,7 @@ local f = {
     has_budget = ProtoField.bool("stillwater.message_flags.budget", "Budget", 8, nil, 0x01),
     has_class = ProtoField.bool("stillwater.message_flags.class", "Criticality, attempt and priority", 8, nil, 0x02),
     has_metadata = ProtoField.bool("stillwater.message_flags.metadata", "Metadata", 8, nil, 0x04),
+    unasked = ProtoField.bool("stillwater.message_flags.unasked", "Without a credit", 8, nil, 0x08),
     retransmission = ProtoField.bool("stillwater.message_flags.retransmission", "Retransmission", 8, nil, 0x80),
     has_token = ProtoField.bool("stillwater.message_flags.token", "Token", 8, nil, 0x01),
     message_length = ProtoField.uint16("stillwater.message_length", "Length", base.DEC),
@@ -182,7 +183,7 @@ end
 local function dissect_flags(tree, tvb, kind, at)
     local item = tree:add(f.message_flags, tvb(at, 1))
     local names = {}
-    if kind == 1 or kind == 2 then names = { "has_budget", "has_class", "has_metadata", "retransmission" } end
+    if kind == 1 or kind == 2 then names = { "has_budget", "has_class", "has_metadata", "unasked", "retransmission" } end
     if kind == 11 then names = { "has_token" } end
     for _, name in ipairs(names) do item:add(f[name], tvb(at, 1)) end
 end

@@ -42,6 +42,7 @@ func toys() map[string]func() credit.Controller {
 	config := credit.BreakwaterConfig{Workers: toyWorkers, Slots: toySlots, TargetDelay: 2 * toyService}
 	fixed, published := config, config
 	published.Headroom, published.CatchUp, published.Recovery, published.NoFloor = -1, -1, -1, true
+	published.IdleCounts, published.Uninvited, fixed.Uninvited = true, true, true
 	return map[string]func() credit.Controller{
 		"fixed shares":           func() credit.Controller { return frozen{credit.NewBreakwater(fixed)} },
 		baseline.BreakwaterPaper: func() credit.Controller { return credit.NewBreakwater(published) },

@@ -41,6 +41,7 @@ const (
 	figHost       = "host_cpu_ns_per_call"
 	figCalls      = "call_count"              // warm-up included
 	figStorm      = "storm_of_capacity_ratio" // answers per second until the last one
+	figStormNet   = "storm_of_net_capacity_ratio"
 	figAnswered   = "answered_ratio"
 	figTurned     = "refusals_per_client"
 	figRound1     = "first_round_request_count"
@@ -86,6 +87,7 @@ var kinds = map[string]kind{
 	figHost:       {"host CPU", "ns a call", 10, 0, 1, report.Plain},
 	figCalls:      {"calls", "", 9, 0, 1, report.Count},
 	figStorm:      {"served", "% cap.", 7, 1, 0.01, report.Percent},
+	figStormNet:   {"served", "% of net", 8, 1, 0.01, report.Percent},
 	figTurned:     {"refused", "times", 8, 2, 1, report.Plain},
 	figAnswered:   {"answered", "%", 8, 1, 0.01, report.Percent},
 	figRound1:     {"round 1", "of 4", 8, 0, 1, report.Plain},
@@ -106,7 +108,7 @@ func sampleOf(r *simulate.Result) Sample {
 		figShare: r.GoodputPerS / r.CapacityPerS, figNet: r.GoodputPerS / (r.CapacityPerS * (1 - r.CreditCost)),
 		figThroughput: r.ThroughputPerS / r.CapacityPerS, figDrops: r.DropRatio, figUnsent: r.DropRatioClient,
 		figPackets: r.PacketsPerRequest, figCredits: r.CreditPerRequest, figEvents: r.EventsPerRequest, figBusy: r.BusyRatio,
-		figWake: r.WakeP99, figWakeRTT: r.WakeP99 / float64(r.Scenario.Network.RTT), figWoken: float64(r.Woken),
+		figWake: r.WakeP99, figWakeRTT: r.WakeP99 / float64(r.Scenario.Network.RTT), figWoken: float64(r.Woken + r.Unasked),
 		figCalls: float64(r.Calls), figPending: float64(r.Pending), figViolations: float64(len(r.Violations)),
 		figReject: r.RejectP99, figRejectSLO: r.RejectP99 / slo, figExpire: r.ExpireP99, figExpireSLO: r.ExpireP99 / slo,
 	}

@@ -114,13 +114,14 @@ func TestSignals(t *testing.T) {
 // What a run takes is counted: nobody waits for a credit, and no pool is cut, in a server that has nothing to do.
 func TestEffort(t *testing.T) {
 	calm, full := run(t, small("stillwater", 0.1)), run(t, small("stillwater", 2))
+	paper := run(t, small("breakwater-paper", 2)) // whose clients ask, and are told
 	if calm.PoolCuts > 0 || calm.CreditCost > 0 || math.Abs(calm.PacketsPerRequest-2) > 0.1 || math.Abs(calm.BusyRatio-0.085) > 0.01 {
 		t.Errorf("calm: %d of %d updates cut the pool, credits cost %v, %v packets a request, busy %v",
 			calm.PoolCuts, calm.PoolUpdates, calm.CreditCost, calm.PacketsPerRequest, calm.BusyRatio)
 	}
-	if full.PoolCuts == 0 || full.PoolCuts > full.PoolUpdates || full.CreditCost <= 0 || full.WakeP99 == 0 || full.Woken == 0 || full.EventsPerRequest < 2 {
-		t.Errorf("full: %d of %d updates cut the pool, credits cost %v, %d calls waited, p99 %v, %v events a request",
-			full.PoolCuts, full.PoolUpdates, full.CreditCost, full.Woken, full.WakeP99, full.EventsPerRequest)
+	if full.PoolCuts == 0 || full.PoolCuts > full.PoolUpdates || paper.CreditCost <= 0 || paper.Unasked > 0 || full.Unasked == 0 || full.WakeP99 == 0 || full.Woken == 0 || full.EventsPerRequest < 2 {
+		t.Errorf("full: %d of %d updates cut the pool, credits cost the paper's law %v, %d and %d went without, %d calls waited, p99 %v, %v events a request",
+			full.PoolCuts, full.PoolUpdates, paper.CreditCost, full.Unasked, paper.Unasked, full.Woken, full.WakeP99, full.EventsPerRequest)
 	}
 }
 

@@ -48,6 +48,7 @@ type Result struct {
 	BusyRatio   float64  `json:"busy_ratio"`     // of the server's CPUs, by handlers that compute
 	WakeP99     float64  `json:"wake_ns_p99"`    // how long an answered call waited for a credit, of those that had to
 	Woken       uint64   `json:"woken_count"`    // calls that had to
+	Unasked     uint64   `json:"unasked_count"`  // calls that had none and need not wait: the server invited them
 	LastAnswer  Duration `json:"last_answer"`    // when the last answer came, after the warm-up
 
 	Windows []WindowResult `json:"windows,omitempty"`
@@ -179,7 +180,7 @@ func (r *recorder) result(p *play) *Result {
 		DropRatio:  ratio(now.RejectedAll()-r.before.RejectedAll(), now.Offered-r.before.Offered),
 		Calls:      checks.Calls, Pending: checks.Pending(), Violations: checks.Violations(),
 		PoolUpdates: now.Updates - r.before.Updates, PoolCuts: now.Cuts - r.before.Cuts,
-		WakeP99: quantile(r.waits, 99), Woken: uint64(r.waits.TotalCount()), LastAnswer: Duration(r.lastAnswer),
+		WakeP99: quantile(r.waits, 99), Woken: uint64(r.waits.TotalCount()), Unasked: now.Unasked - r.before.Unasked, LastAnswer: Duration(r.lastAnswer),
 	}
 	r.effort(p, out, &now)
 	if n := now.Updates - r.before.Updates; n > 0 {

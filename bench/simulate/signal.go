@@ -71,6 +71,14 @@ func (m *misled) measure(now clock.Time) time.Duration {
 	return time.Duration(m.load / loadFull * float64(m.Target()))
 }
 
+// Invited knows no other delay either.
+func (m *misled) Invited(time.Duration) uint8 {
+	if law, ok := m.Controller.(credit.Inviter); ok {
+		return law.Invited(m.delay)
+	}
+	return 0
+}
+
 // Admit knows no other delay than that of the last measurement.
 func (m *misled) Admit(a credit.Arrival) bool {
 	a.Delay = m.delay

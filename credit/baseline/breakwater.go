@@ -88,6 +88,7 @@ func makeStillwater(p Params, s *Scheme) {
 	config := credit.BreakwaterConfig{
 		Alpha: p.Tuning.Alpha, Beta: p.Tuning.Beta,
 		TargetDelay: s.TargetDelay, DropThreshold: s.DropThreshold, Workers: p.Workers, Slots: p.Slots, NoFloor: p.NoFloor, Share: p.Share,
+		Uninvited: p.Tuning.NoSpeculation, // its clients ask
 	}
 	s.NewController = func() credit.Controller { return credit.NewBreakwater(config) }
 }

@@ -109,7 +109,7 @@ func TestAggressiveness(t *testing.T) {
 			}
 			c := s.NewController()
 			c.Resize(100)
-			c.Update(1, credit.Signal{}, credit.Load{Active: true, Issued: c.Pool()})
+			c.Update(1, credit.Signal{}, credit.Load{Active: true, Issued: c.Pool(), Pending: 100})
 			pools[i] = c.Pool()
 		}
 		if pools[0] != 2 || pools[1] != 51 {

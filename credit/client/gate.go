@@ -73,6 +73,12 @@ func (g *Gate) Take() uint64 {
 	return g.next - 1
 }
 
+// TakeInvited returns the number of a request that is being transmitted without a credit, at the server's invitation.
+func (g *Gate) TakeInvited() uint64 {
+	g.next++
+	return g.next - 1
+}
+
 // Next is the number that the next request will have; every packet to the server carries it.
 func (g *Gate) Next() uint64 { return g.next }
 
