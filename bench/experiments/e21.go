@@ -15,12 +15,12 @@ func e21() *Experiment {
 		ID: "E21", Title: "sparse against dense",
 		About: "The published law with other settings of alpha, the increase a client and update, and beta, the decrease. Exponential 10us at 1.2x. Sparse: 10,000 clients, each call of another.\n" +
 			"Dense: 200 clients, which wake up 5 at a time and make 10 calls each.",
-		figures: []string{figShare, figP50, figP99, figDrops, figUnsent, figCuts},
-		charts: []chart{
-			{figure: figShare, title: "Goodput over alpha", x: "alpha, in thousandths"},
-			{figure: figDrops, title: "Drops over alpha", x: "alpha, in thousandths"},
+		Figures: []string{figShare, figP50, figP99, figDrops, figUnsent, figCuts},
+		Charts: []chart{
+			{Figure: figShare, Title: "Goodput over alpha", X: "alpha, in thousandths"},
+			{Figure: figDrops, Title: "Drops over alpha", X: "alpha, in thousandths"},
 		},
-		jobs: e21Jobs, judge: e21Judge,
+		Jobs: e21Jobs, Judge: e21Judge,
 	}
 }
 
@@ -42,10 +42,10 @@ func e21Jobs(size Size) (all []job) {
 	}
 	add := func(name string, clients int, crowd simulate.Crowd, scheme string, law simulate.Law, label string) {
 		s := simulate.Scenario{Scheme: scheme, Law: law, Clients: clients, Crowd: crowd, Service: service(workload.Exponential, 10*time.Microsecond)}
-		j := job{panel: name, at: label, x: law.Alpha * 1000, scheme: scheme, seeds: min(size.Seeds, 3)}
-		j.play = playing((Size{Calls: sweptCalls * size.Calls, Warmup: size.Warmup}).atLoad(s, 1.2))
+		j := job{Panel: name, At: label, X: law.Alpha * 1000, Arm: scheme, Seeds: min(size.Seeds, 3)}
+		j.Play = playing(atLoad(Size{Calls: sweptCalls * size.Calls, Warmup: size.Warmup}, s, 1.2))
 		if law.Beta > 0 {
-			j.scheme = fmt.Sprintf("%s beta %g", scheme, law.Beta)
+			j.Arm = fmt.Sprintf("%s beta %g", scheme, law.Beta)
 		}
 		all = append(all, j)
 	}
@@ -69,17 +69,17 @@ func e21Judge(t *Table) (checks []Check) {
 		var ours *Row
 		for _, r := range rows {
 			switch {
-			case r.Scheme == baseline.Stillwater:
+			case r.Arm == baseline.Stillwater:
 				ours = r
-			case r.Scheme != baseline.None && (winners[i] == nil || r.Mean(figGoodput) > winners[i].Mean(figGoodput)):
+			case r.Arm != baseline.None && (winners[i] == nil || r.Mean(figGoodput) > winners[i].Mean(figGoodput)):
 				winners[i] = r
 			}
 		}
 		best := winners[i]
 		lead := ours.Mean(figGoodput)/best.Mean(figGoodput) - 1
-		checks = append(checks, Check{lead >= -behindMax, fmt.Sprintf("ours, with one setting, is not below the best setting of the published law by more than %.1f %%: %+.2f %% in %s demand, against %s, %s",
-			100*behindMax, 100*lead, d.name, best.At, best.Scheme)})
+		checks = append(checks, Check{Met: lead >= -behindMax, Text: fmt.Sprintf("ours, with one setting, is not below the best setting of the published law by more than %.1f %%: %+.2f %% in %s demand, against %s, %s",
+			100*behindMax, 100*lead, d.name, best.At, best.Arm)})
 	}
-	checks = append(checks, Check{winners[1].X <= winners[0].X, fmt.Sprintf("dense demand wants the gentler increase: %s wins there, and %s in sparse demand", winners[1].At, winners[0].At)})
-	return append(checks, collapse(t.of(baseline.None), figShare, collapsedMax))
+	checks = append(checks, Check{Met: winners[1].X <= winners[0].X, Text: fmt.Sprintf("dense demand wants the gentler increase: %s wins there, and %s in sparse demand", winners[1].At, winners[0].At)})
+	return append(checks, collapse(t.Of(baseline.None), figShare, collapsedMax))
 }

@@ -44,7 +44,7 @@ func TestFormsSayTheSame(t *testing.T) {
 			continue
 		}
 		rows++
-		row := tables[0].row(o["point"].(string), o["scheme"].(string))
+		row := tables[0].Row(o["point"].(string), o["scheme"].(string))
 		if row == nil || o[figLater] != row.Mean(figLater) {
 			t.Errorf("%s: %+v", line, row)
 		}
@@ -78,15 +78,15 @@ func TestOptionsAndContext(t *testing.T) {
 func TestPlansAreWhole(t *testing.T) {
 	for _, size := range []Size{Small(), Full()} {
 		for _, e := range Experiments() {
-			for _, f := range e.figures {
+			for _, f := range e.Figures {
 				if _, found := kinds[f]; !found {
 					t.Errorf("%s: figure %s has no title", e.ID, f)
 				}
 			}
 			seen := map[[2]string]bool{}
-			for _, j := range e.jobs(size) {
-				key := [2]string{(&Row{Panel: j.panel, At: j.at}).Point(), j.scheme}
-				if seen[key] || j.scheme == "" || j.play == nil {
+			for _, j := range e.Jobs(size) {
+				key := [2]string{(&Row{Panel: j.Panel, At: j.At}).Point(), j.Arm}
+				if seen[key] || j.Arm == "" || j.Play == nil {
 					t.Errorf("%s: %v is there twice, or not to be played", e.ID, key)
 				}
 				seen[key] = true
@@ -100,7 +100,7 @@ func TestPlansAreWhole(t *testing.T) {
 
 // rowOf is a line with these figures at each of its seeds.
 func rowOf(at, scheme string, figure string, values ...float64) *Row {
-	r := &Row{At: at, Scheme: scheme, Derived: map[string]float64{}}
+	r := &Row{At: at, Arm: scheme, Derived: map[string]float64{}}
 	for _, v := range values {
 		r.Samples = append(r.Samples, Sample{Figures: map[string]float64{figure: v}})
 	}
