@@ -8,9 +8,11 @@ import (
 
 	"github.com/stillwater-rpc/stillwater/dispatcher"
 	"github.com/stillwater-rpc/stillwater/hw/clock"
+	"github.com/stillwater-rpc/stillwater/wire"
 )
 
-// SourceConfig describes who calls a machine: open loop, each client by itself, so that the calls of all of them together are a Poisson process.
+// SourceConfig describes who calls a machine: open loop, each client by itself, so that the calls of all of them together are a Poisson process, unless they
+// are Regular.
 type SourceConfig struct {
 	// Service is how long handlers take; nil = no time.
 	Service Distribution
@@ -22,6 +24,8 @@ type SourceConfig struct {
 	// Together is how many clients wake up at the same instant, Burst how many calls each of them then makes; zero or less means 1. The demand
 	// stays what SetRate says.
 	Together, Burst int
+	// Regular has the calls come at equal gaps, as those of a metronome.
+	Regular bool
 	// Stream keeps the random numbers of several sources in one world apart.
 	Stream uint64
 	// Observe is told of each outcome; what it points to is valid during the call.
@@ -70,6 +74,7 @@ type call struct {
 	client  int
 	host    *Host
 	life    uint32 // of the host, when it was made
+	ended   func(*Observation)
 	work    Work
 	made    clock.Time
 	payload [workBytes]byte
@@ -121,7 +126,11 @@ func (s *Source) SetRate(perSecond float64) error {
 // foresee draws the next arrival. The time to it does not depend on how long ago the last one was.
 func (s *Source) foresee() {
 	calls := float64(s.cfg.Together * s.cfg.Burst)
-	s.nextAt = s.w.now.Add(time.Duration(math.Ceil(s.rng.ExpFloat64() * calls / s.rate * float64(time.Second))))
+	gap := 1.0
+	if !s.cfg.Regular {
+		gap = s.rng.ExpFloat64()
+	}
+	s.nextAt = s.w.now.Add(time.Duration(math.Ceil(gap * calls / s.rate * float64(time.Second))))
 	s.w.at(s.nextAt, s)
 }
 
@@ -157,20 +166,50 @@ type Ask struct {
 	Class    int           // the method, below the machine's Classes
 	Deadline time.Duration // from now on; 0 = none
 	Cancel   time.Duration // its caller changes its mind so long after; 0 = never
+	// Criticality is its level.
+	Criticality wire.Criticality
+	// Done is told of its outcome after Observe. It is called by the client's dispatcher in the middle of its turn: what it wants to do with that host, such as
+	// to make another call, it leaves to World.At.
+	Done func(*Observation)
 }
 
 // Ask has one client make this call now. It reports whether it could: a client whose host is down or stalls makes none.
-func (s *Source) Ask(at int, a Ask) bool {
+func (s *Source) Ask(at int, a Ask) bool { return s.ask(at, a) != nil }
+
+// Begin is Ask for a call that may be cancelled when its caller chooses: cancel may be called at any time, also by a Done, and does nothing once the call has
+// its outcome.
+func (s *Source) Begin(at int, a Ask) (cancel func(), ok bool) {
+	ended, done := false, a.Done
+	a.Done = func(o *Observation) {
+		ended = true
+		if done != nil {
+			done(o)
+		}
+	}
+	k := s.ask(at, a)
+	if k == nil {
+		return func() {}, false
+	}
+	id := k.work.ID
+	return func() {
+		if !ended {
+			s.w.at(s.w.now, script(func() { k.cancel(id) }))
+		}
+	}, true
+}
+
+// ask makes the call; nil if it could not. What it returns may have ended, and be another call's.
+func (s *Source) ask(at int, a Ask) *call {
 	c := &s.clients[at]
 	if c.host.down || c.host.stalls() || c.life != c.host.epoch && c.open(s.w, s.to) != nil {
-		return false
+		return nil
 	}
 	k := s.lend()
 	k.client, k.host, k.life, k.made = at, c.host, c.life, s.w.now
 	k.work = Work{ID: s.w.checks.call(), Service: a.Service, Class: a.Class}
 	k.work.encode(k.payload[:])
 	k.Session, k.Method, k.Payload, k.Reply = c.session, s.to.methods[a.Class], k.payload[:], k.Reply[:0]
-	k.Deadline = 0
+	k.Deadline, k.Criticality, k.ended = 0, a.Criticality, a.Done
 	if a.Deadline > 0 {
 		k.Deadline = s.w.now.Add(a.Deadline)
 	}
@@ -181,7 +220,7 @@ func (s *Source) Ask(at int, a Ask) bool {
 	c.host.calls++
 	c.host.d.Submit(s.w.now, &k.Call)
 	c.host.turn()
-	return true
+	return k
 }
 
 // cancel ends the call if it is still the same one. One that has ended, the dispatcher leaves alone.
@@ -235,10 +274,15 @@ func (k *call) done(*dispatcher.Call) {
 	if k.Outcome == dispatcher.OutcomeOK {
 		s.w.checks.answer(k.work.ID, k.Reply)
 	}
-	if s.cfg.Observe != nil {
+	if s.cfg.Observe != nil || k.ended != nil {
 		now := s.w.now
 		s.seen = Observation{Client: k.client, Work: k.work, Made: k.made, Ended: now, Call: &k.Call, Latency: now.Sub(k.made)}
-		s.cfg.Observe(&s.seen)
+		if s.cfg.Observe != nil {
+			s.cfg.Observe(&s.seen)
+		}
+		if k.ended != nil {
+			k.ended(&s.seen)
+		}
 	}
 	k.next, s.spare = s.spare, k
 }
