@@ -1,0 +1,37 @@
+package toolbox
+
+import (
+	"github.com/stillwater-rpc/stillwater/bench/report"
+	"github.com/stillwater-rpc/stillwater/bench/suite"
+)
+
+// The figures' names, as they stand in JSON: each ends in its unit.
+const (
+	figGoodput    = "goodput_per_s"
+	figShare      = "goodput_of_capacity_ratio"
+	figThroughput = "throughput_per_s"
+	figBacklog    = "backlog_count"
+	figP99        = "latency_ns_p99"
+	figErrors     = "error_ratio"
+	figInService  = "in_service_count" // or queued
+	figLost       = "lost_ratio"
+	figWasted     = "wasted_work_ratio"
+	figHeldMax    = "held_count_max"
+	figHeldEnd    = "held_count_end"
+	figRefused    = "refused_ratio" // of the calls: by the server, or by their client
+)
+
+var kinds = suite.Kinds{
+	figGoodput:    suite.KindOf("goodput", "/s", 8, 1, 1, report.Count),
+	figShare:      suite.KindOf("of capacity", "%", 11, 1, 0.01, report.Percent),
+	figThroughput: suite.KindOf("served", "/s", 8, 1, 1, report.Count),
+	figBacklog:    suite.KindOf("backlog", "calls", 8, 0, 1, report.Count),
+	figP99:        suite.KindOf("p99", "ms", 9, 1, 1e6, report.Duration),
+	figErrors:     suite.KindOf("errors", "%", 8, 1, 0.01, report.Percent),
+	figInService:  suite.KindOf("at server", "requests", 9, 0, 1, report.Count),
+	figLost:       suite.KindOf("lost", "%", 8, 1, 0.01, report.Percent),
+	figWasted:     suite.KindOf("wasted", "% of work", 9, 1, 0.01, report.Percent),
+	figHeldMax:    suite.KindOf("held", "at most", 8, 0, 1, report.Count),
+	figHeldEnd:    suite.KindOf("held", "at end", 8, 0, 1, report.Count),
+	figRefused:    suite.KindOf("refused", "%", 8, 1, 0.01, report.Percent),
+}
