@@ -18,6 +18,14 @@ const (
 	figWasted     = "wasted_work_ratio"
 	figHeldMax    = "held_count_max"
 	figHeldEnd    = "held_count_end"
+	figCalls      = "call_count"
+	figDone       = "done_ns"
+	figOffered    = "offered_per_s"
+	figLocal      = "local_refusal_ratio"
+	figLoad       = "load_of_bound_ratio"
+	figAccepted   = "accepted_per_s"
+	figFirst      = "first_refusal_ns"
+	figRecovery   = "recovery_ns"
 	figRefused    = "refused_ratio" // of the calls: by the server, or by their client
 )
 
@@ -33,5 +41,13 @@ var kinds = suite.Kinds{
 	figWasted:     suite.KindOf("wasted", "% of work", 9, 1, 0.01, report.Percent),
 	figHeldMax:    suite.KindOf("held", "at most", 8, 0, 1, report.Count),
 	figHeldEnd:    suite.KindOf("held", "at end", 8, 0, 1, report.Count),
+	figCalls:      suite.KindOf("calls", "", 8, 0, 1, report.Count),
+	figDone:       suite.KindOf("done", "s", 8, 2, 1e9, report.Duration),
+	figOffered:    suite.KindOf("offered", "/s", 8, 1, 1, report.Count),
+	figLocal:      suite.KindOf("local", "% refused", 9, 1, 0.01, report.Percent),
+	figLoad:       suite.KindOf("load", "% of K C", 8, 1, 0.01, report.Percent),
+	figAccepted:   suite.KindOf("accepted", "/s", 8, 1, 1, report.Count),
+	figFirst:      suite.KindOf("first", "s", 8, 2, 1e9, report.Duration),
+	figRecovery:   suite.KindOf("recovered", "s", 9, 1, 1e9, report.Duration),
 	figRefused:    suite.KindOf("refused", "%", 8, 1, 0.01, report.Percent),
 }
