@@ -26,6 +26,11 @@ const (
 	figAccepted   = "accepted_per_s"
 	figFirst      = "first_refusal_ns"
 	figRecovery   = "recovery_ns"
+	figRefusals   = "refused_count"
+	figQueueMax   = "queue_count_max"
+	figQueueEnd   = "queue_count_end"
+	figAfter      = "goodput_after_ratio"
+	figAttempts   = "attempts_per_call"
 	figRefused    = "refused_ratio" // of the calls: by the server, or by their client
 )
 
@@ -49,5 +54,10 @@ var kinds = suite.Kinds{
 	figAccepted:   suite.KindOf("accepted", "/s", 8, 1, 1, report.Count),
 	figFirst:      suite.KindOf("first", "s", 8, 2, 1e9, report.Duration),
 	figRecovery:   suite.KindOf("recovered", "s", 9, 1, 1e9, report.Duration),
+	figRefusals:   suite.KindOf("refused", "", 8, 0, 1, report.Count),
+	figQueueMax:   suite.KindOf("queue", "at most", 8, 0, 1, report.Count),
+	figQueueEnd:   suite.KindOf("queue", "at end", 8, 0, 1, report.Count),
+	figAfter:      suite.KindOf("after", "% offered", 9, 1, 0.01, report.Percent),
+	figAttempts:   suite.KindOf("attempts", "a call", 8, 2, 1, report.Plain),
 	figRefused:    suite.KindOf("refused", "%", 8, 1, 0.01, report.Percent),
 }
