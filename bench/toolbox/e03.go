@@ -175,15 +175,21 @@ func (s *storm) sample() Sample {
 		figAfter: average(s.series[len(s.series)-stormLast:]) / s.offered, figAttempts: float64(s.caller.attempts) / float64(s.made),
 		figBacklog: float64(s.backlog()),
 	}
-	// Ten seconds of Poisson arrivals stray by 1 % at 800/s, three by 2 % and more: hence 95 %, and the mean.
-	over := int((stormBegin + stormLength) / time.Second)
-	for at := over; at+stormSettled <= len(s.series); at++ {
-		if average(s.series[at:at+stormSettled]) >= 0.95*s.offered {
-			figures[figRecovery] = float64(time.Duration(at-over) * time.Second)
-			break
-		}
+	if at := settled(s.series[(stormBegin+stormLength)/time.Second:], s.offered); at >= 0 {
+		figures[figRecovery] = float64(time.Duration(at) * time.Second)
 	}
 	return Sample{Figures: figures, Series: s.series}
+}
+
+// settled is the first second from which three have, in the mean, 95 % of what is offered; below zero = never. Three seconds of Poisson arrivals stray by
+// 2 % at 800/s.
+func settled(series []float64, offered float64) int {
+	for at := 0; at+stormSettled <= len(series); at++ {
+		if average(series[at:at+stormSettled]) >= 0.95*offered {
+			return at
+		}
+	}
+	return -1
 }
 
 func average(values []float64) (mean float64) {
