@@ -74,30 +74,6 @@ func TestOptionsAndContext(t *testing.T) {
 	}
 }
 
-// Every figure of a table has a title and a unit, and every point stands in it once for each scheme.
-func TestPlansAreWhole(t *testing.T) {
-	for _, size := range []Size{Small(), Full()} {
-		for _, e := range Experiments() {
-			for _, f := range e.Figures {
-				if _, found := kinds[f]; !found {
-					t.Errorf("%s: figure %s has no title", e.ID, f)
-				}
-			}
-			seen := map[[2]string]bool{}
-			for _, j := range e.Jobs(size) {
-				key := [2]string{(&Row{Panel: j.Panel, At: j.At}).Point(), j.Arm}
-				if seen[key] || j.Arm == "" || j.Play == nil {
-					t.Errorf("%s: %v is there twice, or not to be played", e.ID, key)
-				}
-				seen[key] = true
-			}
-			if len(seen) < 2 {
-				t.Errorf("%s compares nothing", e.ID)
-			}
-		}
-	}
-}
-
 // rowOf is a line with these figures at each of its seeds.
 func rowOf(at, scheme string, figure string, values ...float64) *Row {
 	r := &Row{At: at, Arm: scheme, Derived: map[string]float64{}}

@@ -36,6 +36,7 @@ const (
 	figHits         = "hit_ratio"
 	figWarmHits     = "hit_ratio_warm"
 	figShareOffered = "goodput_of_offered_ratio"
+	figRestarts     = "restart_count"
 	figRefused      = "refused_ratio" // of the calls: by the server, or by their client
 )
 
@@ -69,5 +70,6 @@ var kinds = suite.Kinds{
 	figHits:         suite.KindOf("hits", "%", 8, 1, 0.01, report.Percent),
 	figWarmHits:     suite.KindOf("warm hits", "%", 9, 1, 0.01, report.Percent),
 	figShareOffered: suite.KindOf("goodput", "% offered", 9, 1, 0.01, report.Percent),
+	figRestarts:     suite.KindOf("restarts", "", 8, 0, 1, report.Count),
 	figRefused:      suite.KindOf("refused", "%", 8, 1, 0.01, report.Percent),
 }
