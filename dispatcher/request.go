@@ -29,7 +29,8 @@ type Request struct {
 	state    requestState
 	arrival  clock.Time // at the NIC
 	enqueued clock.Time
-	place    uint64        // in the request queue
+	in       *requestQueue // while queued
+	place    uint64        // there
 	cost     time.Duration // expected, while queued
 	alone    bool          // it has a CPU to itself
 	next     *Request      // free list, or the loop's list of finished requests

@@ -43,7 +43,7 @@ func (a *Age) Admit(now, deadline clock.Time, wait time.Duration) bool {
 	if left > 0 && wait+max(min(a.Tail(), left/2), a.Expected()) <= left {
 		return true
 	}
-	a.doubt()
+	a.Doubt()
 	return false
 }
 
@@ -55,11 +55,12 @@ func (a *Age) Start(now, deadline clock.Time) bool {
 	if left := deadline.Sub(now); left > 0 && left >= a.Expected() {
 		return true
 	}
-	a.doubt()
+	a.Doubt()
 	return false
 }
 
-func (a *Age) doubt() {
+// Doubt lowers the estimates a little. Who refuses by them otherwise than by Admit and Start must call it each time.
+func (a *Age) Doubt() {
 	a.mean.Doubt()
 	a.tail.doubt()
 }
