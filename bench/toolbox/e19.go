@@ -15,8 +15,9 @@ func e19() *Experiment {
 	return &Experiment{
 		ID: "E19", Title: "the slow-start spiral",
 		About: "Three servers of 1,000 calls a second, 2,400 a second in turn to those that are taken for healthy, each given up after a second. One of them crashes, and comes back cold: it takes five times as\n" +
-			"long, and is warm after 3,000 requests. Every second, a server half of whose calls got no answer is taken for dead, and restarted, which takes 2 s. None: queues without an end. Ours:\n" +
-			"deadlines and credits; a call that finds others waiting for a credit of its server goes to the next one, and what was never sent is nobody's failure. After: goodput of the last 10 s.",
+			"long, and is warm after 3,000 requests. Every second, a server half of whose calls got no answer is taken for dead, and restarted, which takes 2 s. None: queues without an end. Gate alone:\n" +
+			"a server admits a tenth of what arrives at first, and all after 5 s. Ours: the gate, deadlines and credits; a call that finds others waiting for a credit of its server goes to the\n" +
+			"next one. What was refused or never sent is nobody's failure. After: goodput of the last 10 s.",
 		Figures: []string{figAfter, figRecovery, figRestarts, figP99},
 		Jobs:    e19Jobs, Judge: e19Judge,
 	}
@@ -32,7 +33,11 @@ const (
 	spiralCrash    = 10 * time.Second
 	spiralRestart  = 2 * time.Second
 	spiralSick     = 0.5 // of the calls of a second, unanswered
-	spiralSuspects = 20  // calls in that second at least
+	spiralGate     = 5 * time.Second
+	spiralSettle   = 6 * time.Second // until the gates of the first start are open
+	armGate        = "gate alone"
+	armCredits     = "credits alone"
+	spiralSuspects = 20 // calls in that second at least
 )
 
 func e19Jobs(size Size) (all []job) {
@@ -40,7 +45,7 @@ func e19Jobs(size Size) (all []job) {
 	if size.Full {
 		length = 3 * time.Minute
 	}
-	for _, arm := range []string{armNone, armOurs} {
+	for _, arm := range []string{armNone, armGate, armCredits, armOurs} {
 		all = append(all, job{At: fmt.Sprintf("%d servers, one restarts cold", spiralServers), Arm: arm, Play: playing(func(seed uint64) (Sample, error) {
 			s := &spiral{w: stage(seed), rng: rand.New(rand.NewPCG(seed, 0)), arm: arm}
 			return s.play(length, seed)
@@ -71,14 +76,14 @@ type replica struct {
 }
 
 func (s *spiral) play(length time.Duration, seed uint64) (Sample, error) {
-	s.t = &tally{w: s.w, within: spiralTimeout, slice: time.Second, from: time.Second}
+	s.t = &tally{w: s.w, within: spiralTimeout, slice: time.Second, from: spiralSettle}
 	for range spiralServers {
 		if err := s.add(seed); err != nil {
 			return Sample{}, err
 		}
 	}
 	s.arrive()
-	s.w.At(time.Second, s.check)
+	s.w.At(spiralSettle, s.check)
 	s.w.At(spiralCrash, func() { s.servers[0].restart() })
 	s.w.Run(length)
 	series := s.t.series[:min(int(length/time.Second), len(s.t.series))]
@@ -99,7 +104,10 @@ func (s *spiral) play(length time.Duration, seed uint64) (Sample, error) {
 func (s *spiral) add(seed uint64) error {
 	r := &replica{s: s, served: spiralWarm}
 	config := server{service: spiralService, slo: spiralTimeout, plan: r.plan}
-	if s.arm == armOurs {
+	if s.arm == armGate || s.arm == armOurs {
+		config.serve.Admission.Warmup = spiralGate
+	}
+	if s.credits() {
 		config.scheme = baseline.Stillwater
 	}
 	var err error
@@ -109,6 +117,9 @@ func (s *spiral) add(seed uint64) error {
 	s.servers = append(s.servers, r)
 	return err
 }
+
+// credits reports whether the servers have them, and calls deadlines.
+func (s *spiral) credits() bool { return s.arm == armCredits || s.arm == armOurs }
 
 // plan takes longer while the server is cold.
 func (r *replica) plan(k sim.Work, steps []sim.Step) []sim.Step {
@@ -149,7 +160,7 @@ func (s *spiral) arrive() {
 		return
 	}
 	ask := sim.Ask{Service: exponential(spiralService).Sample(s.rng)}
-	if s.arm == armOurs {
+	if s.credits() {
 		ask.Deadline = spiralTimeout
 	}
 	ended := false
@@ -186,7 +197,7 @@ func (s *spiral) choose() *replica {
 		switch {
 		case r.down:
 			continue
-		case s.arm != armOurs || r.free():
+		case !s.credits() || r.free():
 			return r
 		case first == nil:
 			first = r

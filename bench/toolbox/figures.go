@@ -37,6 +37,11 @@ const (
 	figWarmHits     = "hit_ratio_warm"
 	figShareOffered = "goodput_of_offered_ratio"
 	figRestarts     = "restart_count"
+	figLevel4       = "critical_plus_answered_ratio"
+	figLevel3       = "critical_answered_ratio"
+	figLevel2       = "sheddable_plus_answered_ratio"
+	figLevel1       = "sheddable_answered_ratio"
+	figLeast        = "least_level_of_goodput_ratio"
 	figRefused      = "refused_ratio" // of the calls: by the server, or by their client
 )
 
@@ -71,5 +76,10 @@ var kinds = suite.Kinds{
 	figWarmHits:     suite.KindOf("warm hits", "%", 9, 1, 0.01, report.Percent),
 	figShareOffered: suite.KindOf("goodput", "% offered", 9, 1, 0.01, report.Percent),
 	figRestarts:     suite.KindOf("restarts", "", 8, 0, 1, report.Count),
+	figLevel4:       suite.KindOf("critical+", "% answered", 10, 2, 0.01, report.Percent),
+	figLevel3:       suite.KindOf("critical", "% answered", 10, 2, 0.01, report.Percent),
+	figLevel2:       suite.KindOf("sheddable+", "% answered", 10, 2, 0.01, report.Percent),
+	figLevel1:       suite.KindOf("sheddable", "% answered", 10, 2, 0.01, report.Percent),
+	figLeast:        suite.KindOf("least level", "% answers", 11, 2, 0.01, report.Percent),
 	figRefused:      suite.KindOf("refused", "%", 8, 1, 0.01, report.Percent),
 }

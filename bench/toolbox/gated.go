@@ -12,6 +12,7 @@ type gated struct {
 	w       *sim.World
 	gate    *admit.Gate
 	service func() time.Duration
+	budget  time.Duration // deadline of each request from when it arrives; 0 = none
 	refused int
 }
 
@@ -35,7 +36,11 @@ const never = 1000 * time.Hour
 func (g *gated) arrive(ended func(ok bool)) *visit {
 	v := &visit{ended: ended}
 	v.Value = v
-	switch step, _ := g.gate.Arrive(g.w.Now(), &v.Ticket, admit.Arrival{}); step {
+	arrival := admit.Arrival{}
+	if g.budget > 0 {
+		arrival.Deadline = g.w.Now().Add(g.budget)
+	}
+	switch step, _ := g.gate.Arrive(g.w.Now(), &v.Ticket, arrival); step {
 	case admit.Run:
 		g.run(v)
 	case admit.Refused:
