@@ -1,6 +1,7 @@
 package dispatcher
 
 import (
+	"math/rand/v2"
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/credit"
@@ -33,6 +34,7 @@ type Dispatcher struct {
 	server     server
 	caller     caller
 	endedCount uint64 // calls that have their outcome
+	rng        *rand.Rand
 
 	rtt       session.RTT // over all accepted connections
 	nextSweep clock.Time
@@ -76,6 +78,7 @@ func New(cfg Config, port Port) *Dispatcher {
 			peers: session.NewPeers(), methods: make(map[wire.Method]*Method), tables: make([]*slotTable, 1),
 		},
 		caller: newCaller(),
+		rng:    rand.New(rand.NewPCG(cfg.Seed, uint64(cfg.Epoch)<<8|uint64(cfg.Owner))),
 	}
 	d.server.pool.keep = 2 * port.PayloadMax()
 	return d
