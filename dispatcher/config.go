@@ -25,6 +25,9 @@ type Config struct {
 	// decide.
 	ClientPolicy func() client.Policy
 
+	// Seed of the random numbers that spread retries in time, and that the throttle of a client refuses by.
+	Seed uint64
+
 	NoPacking bool // one message a packet: to measure ports without the help of packing
 
 	SlotsMax       int           // outstanding requests of one session, at the server and at the client; 0 = 256, at most 1024

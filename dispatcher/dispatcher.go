@@ -1,6 +1,7 @@
 package dispatcher
 
 import (
+	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
@@ -35,6 +36,7 @@ type Dispatcher struct {
 	server     server
 	caller     caller
 	endedCount uint64 // calls that have their outcome
+	rng        *rand.Rand
 
 	rtt       session.RTT // over all accepted connections
 	nextSweep clock.Time
@@ -80,6 +82,7 @@ func New(cfg Config, port Port) *Dispatcher {
 			peers: session.NewPeers(), methods: make(map[wire.Method]*Method), tables: make([]*slotTable, 1),
 		},
 		caller: newCaller(),
+		rng:    rand.New(rand.NewPCG(cfg.Seed, uint64(cfg.Epoch)<<8|uint64(cfg.Owner))),
 	}
 	d.server.pool.keep = 2 * port.PayloadMax()
 	return d

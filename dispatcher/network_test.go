@@ -273,6 +273,12 @@ type call struct {
 
 func (n *node) call(s *Session, m uint64, deadline clock.Time) *call {
 	c := &call{}
+	n.submit(c, s, m, deadline)
+	return c
+}
+
+// submit is call of one that has settings of its own.
+func (n *node) submit(c *call, s *Session, m uint64, deadline clock.Time) {
 	c.Session, c.Method, c.Payload, c.Deadline = s, wire.MethodOf("work"), marked(m), deadline
 	c.Done = func(*Call) {
 		c.done++
@@ -283,5 +289,4 @@ func (n *node) call(s *Session, m uint64, deadline clock.Time) *call {
 	}
 	n.d.Submit(n.w.now, &c.Call)
 	n.turn()
-	return c
 }

@@ -1,6 +1,7 @@
 package dispatcher
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/credit"
@@ -20,6 +21,16 @@ type Request struct {
 	Started  clock.Time // set by the worker
 	Finished clock.Time // set by the worker
 	Shell    any        // the shell's own; stays with the object when it is used again
+
+	// What the request says for the calls that its handler makes.
+	Criticality  wire.Criticality
+	Attempt      uint8 // 0 for the first
+	AttemptsLeft uint8 // see wire.Request
+
+	// Interrupt is called by the dispatcher's owner when nobody waits for the answer of a request any more that is with a worker. The shell may set it at any
+	// time, and then looks at Abandoned. It stays with the object.
+	Interrupt atomic.Pointer[func()]
+	abandoned atomic.Bool
 
 	owner    uint8 // the dispatcher
 	session  credit.Session
@@ -44,6 +55,17 @@ const (
 	requestRunning              // with a worker
 	requestOrphan               // with a worker, and nobody waits for it any more
 )
+
+// Abandoned reports whether nobody waits for the answer any more: its client cancelled it, gave it up, or ended its session. A worker may ask at any time.
+func (r *Request) Abandoned() bool { return r.abandoned.Load() }
+
+// abandon tells the worker that nobody waits for the answer any more.
+func (r *Request) abandon() {
+	r.abandoned.Store(true) // first: a shell that sets its Interrupt later sees it
+	if interrupt := r.Interrupt.Load(); interrupt != nil {
+		(*interrupt)()
+	}
+}
 
 // Number is the request's running number in its session.
 func (r *Request) Number() uint64 { return uint64(r.number) }
@@ -74,6 +96,9 @@ func (p *requestPool) get() *Request {
 	p.free = r.next
 	p.count--
 	r.next = nil
+	if r.abandoned.Load() {
+		r.abandoned.Store(false)
+	}
 	return r
 }
 

@@ -209,6 +209,7 @@ func (d *Dispatcher) arrive(c *session.Conn, peer *session.Peer, place credit.Se
 		}
 		req := s.pool.get()
 		req.Method, req.Deadline = method, deadline
+		req.Criticality, req.Attempt, req.AttemptsLeft = r.Criticality, r.Attempt, r.AttemptsLeft
 		req.owner, req.session, req.serial = d.cfg.Owner, place, s.peers.Serial(uint32(place))
 		req.number, req.slot, req.state = r.Number, r.Slot, requestQueued
 		req.arrival, req.enqueued = in.arrival, d.now
@@ -335,6 +336,7 @@ func (d *Dispatcher) replaced(before *Request) {
 		d.stats.Abandoned++
 	case requestRunning: // it counts until its handler returns
 		before.state = requestOrphan
+		before.abandon()
 	}
 }
 

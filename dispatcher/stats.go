@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/credit/admit"
+	"github.com/stillwater-rpc/stillwater/credit/client"
 )
 
 // Stats counts since the dispatcher was made. Each packet and each request that goes no further is counted once, where it ended and why.
@@ -33,6 +34,7 @@ type Stats struct {
 	RejectedLate  uint64                  `json:"rejected_late_count"` // expired, cancelled or shed in the queue, unstarted
 	Refused       uint64                  `json:"refused_count"`       // no credit or no slot: no request at all
 	Abandoned     uint64                  `json:"abandoned_count"`     // in the queue when its client gave it up or ended its session: never started
+	Interrupted   uint64                  `json:"interrupted_count"`   // cancelled by their clients while their handlers ran
 	Retransmitted uint64                  `json:"retransmitted_count"` // requests that arrived marked so
 	Duplicates    uint64                  `json:"duplicate_count"`     // known already: answered busy or from the cache
 	Stale         uint64                  `json:"stale_count"`         // older than what the session has seen: ignored
@@ -55,6 +57,8 @@ type Stats struct {
 	LateAnswers     uint64             `json:"late_answer_count"`
 	PeersLost       uint64             `json:"peers_lost_count"`
 	Outcomes        [outcomeMax]uint64 `json:"outcome_counts"`
+	// What guards did about the attempts of calls. RequestsSent are all attempts, and so what was sent again after it had failed.
+	client.AttemptCounts
 }
 
 const (

@@ -24,6 +24,7 @@ func (s *Stats) add(other *Stats) {
 	s.RejectedLate += other.RejectedLate
 	s.Refused += other.Refused
 	s.Abandoned += other.Abandoned
+	s.Interrupted += other.Interrupted
 	s.Retransmitted += other.Retransmitted
 	s.Duplicates += other.Duplicates
 	s.Stale += other.Stale
@@ -43,6 +44,7 @@ func (s *Stats) add(other *Stats) {
 	s.OverLimit += other.OverLimit
 	s.LateAnswers += other.LateAnswers
 	s.PeersLost += other.PeersLost
+	s.AttemptCounts.Add(&other.AttemptCounts)
 	for i, n := range other.Outcomes {
 		s.Outcomes[i] += n
 	}

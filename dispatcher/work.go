@@ -188,7 +188,7 @@ func (d *Dispatcher) creditUpdate(c *session.Conn, place credit.Session, limit u
 	}
 }
 
-// cancel answers a request that has not started; one that runs goes on, and counts until its handler returns.
+// cancel answers a request that has not started; one that runs is told, and counts until its handler returns.
 func (d *Dispatcher) cancel(c *session.Conn, in inbound, x wire.Cancel) {
 	place, _ := d.known(c, in, x.Session)
 	if place == 0 {
@@ -200,7 +200,17 @@ func (d *Dispatcher) cancel(c *session.Conn, in inbound, x wire.Cancel) {
 		return
 	}
 	state, req, _ := table.Lookup(x.Number, x.Slot)
-	if state != session.Pending || req.state != requestQueued {
+	if state != session.Pending {
+		return
+	}
+	if req.state == requestRunning {
+		if !req.Abandoned() {
+			d.stats.Interrupted++
+			req.abandon()
+		}
+		return
+	}
+	if req.state != requestQueued {
 		return
 	}
 	table.Reject(x.Number, x.Slot, wire.RejectCancelled)
@@ -270,6 +280,7 @@ func (d *Dispatcher) endRequests(place uint32) {
 			d.stats.Abandoned++
 		} else {
 			r.state = requestOrphan
+			r.abandon()
 		}
 	})
 	d.dropTable(peer, table)

@@ -123,6 +123,9 @@ func (a *Attempts) Sent(g *Guard, t Try) {
 	}
 }
 
+// Made is how many attempts were begun.
+func (a *Attempts) Made() int { return int(a.made) }
+
 // Number is the attempt's number, from 0, as the request says it.
 func (a *Attempts) Number(t Try) uint8 { return a.tries[t].number }
 
