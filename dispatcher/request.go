@@ -45,6 +45,9 @@ const (
 	requestOrphan               // with a worker, and nobody waits for it any more
 )
 
+// Owner is the number of the dispatcher that has it.
+func (r *Request) Owner() uint8 { return r.owner }
+
 // Number is the request's running number in its session.
 func (r *Request) Number() uint64 { return uint64(r.number) }
 
