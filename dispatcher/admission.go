@@ -26,6 +26,8 @@ type Admission struct {
 	ClientRate, ClientBurst int
 	// Warmup is how long it takes to be warm, from the first request; 0 = it is.
 	Warmup time.Duration
+	// Headroom is the share of the CPUs that is kept free, 0 to 1.
+	Headroom float64
 	// Seed decides who is refused where a share is.
 	Seed uint64
 }
@@ -35,8 +37,7 @@ type admission struct {
 	door    admit.Door
 	order   admit.Order
 	codel   admit.CoDel
-	bounded []*Method // with a bound of their own on requests in service
-	parked  int       // requests that wait for such a bound
+	parked  int // requests that wait for a bound of their methods
 	clients []clientBucket
 }
 
@@ -48,12 +49,14 @@ type clientBucket struct {
 
 func newAdmission(cfg *ServeConfig) admission {
 	a := cfg.Admission
-	return admission{
+	all := admission{
 		door: admit.NewDoor(admit.DoorConfig{
 			Target: cfg.TargetDelay, Threshold: cfg.DropThreshold, Levels: a.Levels, Scheme: true, NoAge: true, Warmup: a.Warmup, CPUs: cfg.Parallel, Seed: a.Seed,
 		}),
 		order: admit.NewOrder(a.Order), codel: admit.NewCoDel(a.CoDelTarget, a.CoDelInterval),
 	}
+	all.door.Headroom(a.Headroom)
+	return all
 }
 
 // refusal is what a reject says.

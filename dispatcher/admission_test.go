@@ -145,6 +145,43 @@ func TestInServiceOfAMethod(t *testing.T) {
 	server.audit()
 }
 
+// TestMethodsBeforeServe: methods are registered before and after, and keep their bounds.
+func TestMethodsBeforeServe(t *testing.T) {
+	w := newNetwork(t, 1)
+	server := w.node(1, Config{TrustedNetwork: true})
+	server.workers = 4
+	early := &Method{Name: "early", ID: wire.MethodOf("early"), Run: server.handle, Admission: admit.MethodConfig{InService: 1}}
+	if err := server.d.Register(early); err != nil {
+		t.Fatal(err)
+	}
+	server.method.InService = 1
+	server.serve(10*us, 80*us, credit.NewNone(0))
+	client := w.node(2, Config{})
+	s, err := client.d.Open(w.now, server.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, method := range []string{"early", "work"} {
+		ok := 0
+		for range 5 {
+			c := &call{}
+			c.Session, c.Method, c.Payload = s, wire.MethodOf(method), marked(1)
+			c.Done = func(*Call) {
+				if c.Outcome == OutcomeOK {
+					ok++
+				}
+			}
+			client.d.Submit(w.now, &c.Call)
+		}
+		client.turn()
+		w.run(w.now.Add(time.Millisecond))
+		if ok != 5 {
+			t.Errorf("%s: %d of 5 answered", method, ok)
+		}
+	}
+	server.audit()
+}
+
 // TestInServiceRefusesByItsOwnQueue: what waits for the bound is refused by how long that will take, and does not shut the door to others.
 func TestInServiceRefusesByItsOwnQueue(t *testing.T) {
 	w, server, client, s := open(t, 4, Admission{}, admit.MethodConfig{InService: 1, Level: admit.SheddablePlus})

@@ -50,6 +50,7 @@ type server struct {
 	leveler   credit.Leveler  // nil = the scheme tells no level
 	peers     *session.Peers
 	methods   map[wire.Method]*Method
+	bounded   []*Method    // of them: with a bound of their own on requests in service
 	tables    []*slotTable // by Peer.Slots; 0 is never used
 	spare     []uint32     // free places in tables
 	cursor    uint32       // of the sweep over tables

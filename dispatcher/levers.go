@@ -10,6 +10,9 @@ import (
 // Door is the server's, for its levers. It belongs to the dispatcher's owner.
 func (d *Dispatcher) Door() *admit.Door { return &d.server.door }
 
+// Serving reports whether Serve was called.
+func (d *Dispatcher) Serving() bool { return d.server.ledger != nil }
+
 // FreezePool has the credit pool stay as it is, or go on; false = the scheme has none that could.
 func (d *Dispatcher) FreezePool(frozen bool) bool {
 	g, ok := d.governor()

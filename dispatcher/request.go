@@ -67,6 +67,9 @@ func (r *Request) abandon() {
 	}
 }
 
+// Owner is the number of the dispatcher that has it.
+func (r *Request) Owner() uint8 { return r.owner }
+
 // Number is the request's running number in its session.
 func (r *Request) Number() uint64 { return uint64(r.number) }
 
