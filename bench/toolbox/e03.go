@@ -8,6 +8,7 @@ import (
 	"github.com/stillwater-rpc/stillwater/credit/admit"
 	"github.com/stillwater-rpc/stillwater/credit/baseline"
 	"github.com/stillwater-rpc/stillwater/credit/client"
+	"github.com/stillwater-rpc/stillwater/dispatcher"
 	"github.com/stillwater-rpc/stillwater/runtime/sim"
 )
 
@@ -17,7 +18,7 @@ func e3() *Experiment {
 		ID: "E3", Title: "a retry storm that outlives its cause",
 		About: "Capacity 1,000/s, exponential; callers give an attempt 1 s, and a call four. For 10 s the server has a fifth of its capacity; then it is as before. None: its queue has no end, and an attempt that\n" +
 			"was given up is served all the same. The arms between change one thing of that: a queue of 500; newest first; attempts that are given up are cancelled; a budget of 10 % for\n" +
-			"retries. Ours: deadlines, credits, cancellation, three attempts and the budget. Recovered: from the end of the trouble until three seconds with 95 % of what is offered; a dash: never. After: goodput of the last 10 s.",
+			"retries. Ours: what a client does by itself, with deadlines, credits, cancellation, three attempts and the budget. Recovered: from the end of the trouble until three seconds with 95 % of what is offered; a dash: never. After: goodput of the last 10 s.",
 		Figures: []string{figAfter, figRecovery, figAttempts, figBacklog},
 		Charts:  []chart{{Figure: figAfter, Title: "Goodput after it", X: "offered, calls/s"}},
 		Jobs:    e3Jobs, Judge: e3Judge,
@@ -79,6 +80,7 @@ type storm struct {
 	rng     *rand.Rand
 	arm     string
 	offered float64
+	calls   func(done func(ok bool)) // makes one
 	caller  *caller
 	backlog func() int
 
@@ -88,21 +90,21 @@ type storm struct {
 
 func (s *storm) play(after time.Duration, seed uint64) (Sample, error) {
 	retry := client.RetryConfig{Attempts: stormAttempts, Budget: unlimited}
-	switch s.arm {
-	case armBudget:
+	if s.arm == armBudget {
 		retry.Budget = client.BudgetConfig{}
-	case armOurs:
-		retry = client.RetryConfig{}
 	}
 	s.caller = &caller{
 		w: s.w, rng: rand.New(rand.NewPCG(seed, 1)), guard: client.NewGuard(client.GuardConfig{Retry: retry}),
-		class: client.CallClass{Repeatable: true}, timeout: stormTimeout, tells: s.arm == armCancel || s.arm == armOurs,
+		class: client.CallClass{Repeatable: true}, timeout: stormTimeout, tells: s.arm == armCancel,
 	}
 	end := stormBegin + stormLength + after
 	s.series = make([]float64, end/time.Second)
 	audit, err := s.serve(seed)
 	if err != nil {
 		return Sample{}, err
+	}
+	if s.calls == nil {
+		s.calls = s.caller.call
 	}
 	s.arrive()
 	s.w.Run(end)
@@ -150,19 +152,37 @@ func (s *storm) serve(seed uint64) (audit func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	source, err := config.callers(s.w, m, sim.SourceConfig{}, seed)
+	calls := sim.SourceConfig{}
+	if s.arm == armOurs {
+		calls.Guard = &client.GuardConfig{Retry: client.RetryConfig{Timeout: stormTimeout}}
+	}
+	source, err := config.callers(s.w, m, calls, seed)
 	if err != nil {
 		return nil, err
 	}
 	s.caller.send = through(s.w, source, s.service)
+	if s.arm == armOurs {
+		s.calls = s.production(source)
+	}
 	s.backlog = func() int { return int(s.w.Checks().Pending()) }
 	return s.w.Audit, nil
+}
+
+// production makes calls as the runtime does: the client's dispatcher makes the attempts.
+func (s *storm) production(source *sim.Source) func(done func(ok bool)) {
+	return func(done func(ok bool)) {
+		ask := sim.Ask{Service: s.service(), Repeatable: true, Deadline: stormAttempts * stormTimeout, Done: func(o *sim.Observation) {
+			s.caller.attempts += o.Call.Attempts()
+			done(o.Call.Outcome == dispatcher.OutcomeOK)
+		}}
+		source.Ask(s.made%source.Clients(), ask)
+	}
 }
 
 // arrive makes a call, and foresees the next.
 func (s *storm) arrive() {
 	s.made++
-	s.caller.call(func(ok bool) {
+	s.calls(func(ok bool) {
 		if at := int(s.w.Elapsed() / time.Second); ok && at < len(s.series) {
 			s.series[at]++
 		}

@@ -15,7 +15,7 @@ import (
 func e10() *Experiment {
 	return &Experiment{
 		ID: "E10", Title: "criticality",
-		About: "One CPU, 1 ms, exponential; a quarter of the calls of each of the four levels, from 20 clients, with 200 ms each, at 1.5 and 3 times the capacity. None: no control at all. No levels: ours, but no\n" +
+		About: "One CPU, 1 ms, exponential; a quarter of the calls of each of the four levels, from 4, 20 or 100 clients, with 200 ms each, at 1.5 and 3 times the capacity. None: no control at all. No levels: ours, but no\n" +
 			"call says how much it matters. Ours: it does, the clients' queues and the door go by it. Answered: calls of a level that are answered within their 200 ms.",
 		Figures: []string{figShare, figLevel4, figLevel3, figLevel2, figLevel1, figLeast},
 		Charts:  []chart{{Figure: figLevel3, Title: "Critical calls answered", X: "load, times the capacity"}},
@@ -26,7 +26,7 @@ func e10() *Experiment {
 const (
 	levelService = time.Millisecond
 	levelBudget  = 200 * time.Millisecond
-	levelClients = 20
+	levelClients = 20 // usually
 	levelWarmup  = 5 * time.Second
 	armFlat      = "no levels"
 )
@@ -44,31 +44,41 @@ func e10Jobs(size Size) (all []job) {
 	if size.Full {
 		measured = 2 * time.Minute
 	}
+	add := func(load float64, clients int, arm string) {
+		all = append(all, job{At: levelPoint(load, clients), X: load, Arm: arm, Clients: clients, Play: playing(func(seed uint64) (Sample, error) {
+			p := &privileged{w: stage(seed), rng: rand.New(rand.NewPCG(seed, 0)), arm: arm, clients: clients}
+			return p.play(load, measured, seed)
+		})})
+	}
 	for _, load := range []float64{1.5, 3} {
-		for _, arm := range []string{armNone, armFlat, armOurs} {
-			all = append(all, job{At: fmt.Sprintf("%gx", load), X: load, Arm: arm, Play: playing(func(seed uint64) (Sample, error) {
-				p := &privileged{w: stage(seed), rng: rand.New(rand.NewPCG(seed, 0)), arm: arm}
-				return p.play(load, measured, seed)
-			})})
+		add(load, levelClients, armNone)
+		add(load, levelClients, armFlat)
+		for _, clients := range []int{4, levelClients, 100} {
+			add(load, clients, armOurs)
 		}
 	}
 	return all
 }
 
+func levelPoint(load float64, clients int) string {
+	return fmt.Sprintf("%gx, %d clients", load, clients)
+}
+
 // privileged is a server whose calls matter more or less.
 type privileged struct {
-	w      *sim.World
-	rng    *rand.Rand
-	arm    string
-	source *sim.Source
-	rate   float64
-	until  time.Duration
+	w       *sim.World
+	rng     *rand.Rand
+	arm     string
+	clients int
+	source  *sim.Source
+	rate    float64
+	until   time.Duration
 
 	made, good [4]int // by level
 }
 
 func (p *privileged) play(load float64, measured time.Duration, seed uint64) (Sample, error) {
-	s := server{service: levelService, slo: levelBudget, clients: levelClients}
+	s := server{service: levelService, slo: levelBudget, clients: p.clients}
 	if p.arm != armNone {
 		s.scheme = baseline.Stillwater
 	}
@@ -117,16 +127,16 @@ func (p *privileged) arrive() {
 	if p.arm == armOurs {
 		ask.Criticality = levels[level].of
 	}
-	p.source.Ask(p.rng.IntN(levelClients), ask)
+	p.source.Ask(p.rng.IntN(p.clients), ask)
 }
 
 func e10Judge(t *Table) []Check {
-	at := func(load string) []*Row { return []*Row{t.Row(load, armOurs)} }
+	at := func(load float64) []*Row { return only(t.Of(armOurs), func(r *Row) bool { return r.X == load }) }
 	return []Check{
-		bound("ours at 1.5x: critical plus", at("1.5x"), figLevel4, 0.999, true),
-		bound("ours at 1.5x: critical", at("1.5x"), figLevel3, 0.999, true),
-		bound("ours at 1.5x: goodput of the capacity", at("1.5x"), figShare, 0.98, true),
-		bound("ours at 3x: critical plus", at("3x"), figLevel4, 0.999, true),
+		bound("ours at 1.5x: critical plus", at(1.5), figLevel4, 0.999, true),
+		bound("ours at 1.5x: critical", at(1.5), figLevel3, 0.999, true),
+		bound("ours at 1.5x: goodput of the capacity", at(1.5), figShare, 0.98, true),
+		bound("ours at 3x: critical plus", at(3), figLevel4, 0.999, true),
 		bound("ours: no level starves: the least, of all that is answered,", t.Of(armOurs), figLeast, 0.015, true),
 		bound("the control arm, without levels, fails those that matter: critical plus", t.Of(armFlat), figLevel4, 0.75, false),
 		collapse(t.Of(armNone), figShare, 0.05),

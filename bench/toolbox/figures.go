@@ -42,6 +42,8 @@ const (
 	figLevel2       = "sheddable_plus_answered_ratio"
 	figLevel1       = "sheddable_answered_ratio"
 	figLeast        = "least_level_of_goodput_ratio"
+	figFan          = "leaf_attempts_per_call"
+	figAnsweredNo   = "told_ratio"    // ended by the answer of a handler that something is not there
 	figRefused      = "refused_ratio" // of the calls: by the server, or by their client
 )
 
@@ -81,5 +83,7 @@ var kinds = suite.Kinds{
 	figLevel2:       suite.KindOf("sheddable+", "% answered", 10, 2, 0.01, report.Percent),
 	figLevel1:       suite.KindOf("sheddable", "% answered", 10, 2, 0.01, report.Percent),
 	figLeast:        suite.KindOf("least level", "% answers", 11, 2, 0.01, report.Percent),
+	figFan:          suite.KindOf("attempts", "a call", 9, 3, 1, report.Plain),
+	figAnsweredNo:   suite.KindOf("told", "% calls", 8, 1, 0.01, report.Percent),
 	figRefused:      suite.KindOf("refused", "%", 8, 1, 0.01, report.Percent),
 }

@@ -14,7 +14,9 @@ import (
 //	err := below.AddClients(middle.Host, 1)
 //	... and in the plan of middle:
 //	append(steps, Step{Kind: StepAwait, Begin: func(h *Handling) {
-//		below.Ask(0, Ask{Service: ms, Deadline: h.Left(), Done: func(o *Observation) { h.Resume(o.Call.Outcome == dispatcher.OutcomeOK) }})
+//		a := h.Ask()
+//		a.Done = func(o *Observation) { h.Resume(o.Call.Outcome == dispatcher.OutcomeOK) }
+//		below.Ask(0, a)
 //	}})
 //
 // To make a call costs the machine nothing; its answer is received like any other packet.
@@ -23,10 +25,21 @@ type Handling struct {
 	// Request may be looked at until Resume.
 	Request *dispatcher.Request
 
-	job  *job
-	life int
-	over bool
-	ok   bool
+	job    *job
+	life   int
+	over   bool
+	status wire.Status
+}
+
+// Ask is a call as the handler makes it for its request: with what is left of the time and of the attempts, and as critical. One that has no time
+// left has a nanosecond, and ends as expired.
+func (h *Handling) Ask() Ask {
+	r := h.Request
+	a := Ask{Criticality: r.Criticality, AttemptsLeft: r.AttemptsLeft, Deadline: h.Left()}
+	if a.Deadline < 0 {
+		a.Deadline = 1
+	}
+	return a
 }
 
 // Left is what is left until the request's deadline; zero if it has none, and below zero if that has passed.
@@ -43,10 +56,19 @@ func (h *Handling) Left() time.Duration {
 // Resume lets the handler go on with its next step, or, if what it waited for failed, return an error. Only the first one counts. It may be called at any
 // time, also before Begin returns, and by a Done of a call.
 func (h *Handling) Resume(ok bool) {
+	status := wire.StatusOK
+	if !ok {
+		status = wire.StatusHandlerError
+	}
+	h.ResumeWith(status)
+}
+
+// ResumeWith is Resume with what the answer says; the next steps are only for wire.StatusOK.
+func (h *Handling) ResumeWith(status wire.Status) {
 	if h.over {
 		return
 	}
-	h.over, h.ok = true, ok
+	h.over, h.status = true, status
 	h.job.m.w.at(h.job.m.w.now, h)
 }
 
@@ -62,8 +84,8 @@ func (h *Handling) act(*World) {
 		return
 	}
 	j.at++
-	if !h.ok {
-		j.request.Status, j.at = wire.StatusHandlerError, len(j.steps)
+	if h.status != wire.StatusOK {
+		j.request.Status, j.at = h.status, len(j.steps)
 	}
 	m.ready.put(j)
 	m.assign()

@@ -4,7 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stillwater-rpc/stillwater/credit/client"
 	"github.com/stillwater-rpc/stillwater/dispatcher"
+	"github.com/stillwater-rpc/stillwater/wire"
 )
 
 // graph is a front whose handlers call a leaf, and one session of the front.
@@ -134,6 +136,40 @@ func TestHandlingLeft(t *testing.T) {
 	g.w.Run(20 * time.Millisecond)
 	if len(left) != 4 || left[0] != 0 || left[1] != 0 || left[2] != 999*us || left[3] != -1 {
 		t.Errorf("%v", left)
+	}
+	g.audit(t)
+}
+
+// A handler's call inherits what its request says, a call that is repeatable may run several times, and a guard has it tried again.
+func TestHandlingAsk(t *testing.T) {
+	g := newGraph(t)
+	g.below.cfg.Guard = &client.GuardConfig{Retry: client.RetryConfig{Attempts: 3, Budget: client.BudgetConfig{Ratio: 10}}}
+	if err := g.below.AddClients(g.m.Host, 1); err != nil {
+		t.Fatal(err)
+	}
+	ran := 0
+	g.leaf.cfg.Plan = func(_ Work, steps []Step) []Step {
+		return append(steps, Step{Kind: StepAwait, Begin: func(h *Handling) {
+			if ran++; ran < 3 {
+				h.ResumeWith(wire.StatusUnavailable)
+			} else {
+				h.Resume(true)
+			}
+		}})
+	}
+	g.ask = func(h *Handling) {
+		a := h.Ask()
+		if a.Criticality != wire.CriticalPlus || a.Deadline <= 0 {
+			t.Errorf("%+v", a)
+		}
+		a.Repeatable = true
+		a.Done = func(o *Observation) { h.Resume(o.Call.Outcome == dispatcher.OutcomeOK) }
+		g.below.Ask(1, a)
+	}
+	g.s.Ask(0, Ask{Criticality: wire.CriticalPlus, Deadline: time.Second})
+	g.w.Run(2 * time.Second)
+	if o, _ := g.only(t); o != dispatcher.OutcomeOK || ran != 3 {
+		t.Errorf("%v after %d runs", o, ran)
 	}
 	g.audit(t)
 }
