@@ -31,6 +31,14 @@ func (d *Dispatcher) Ceiling(credits uint64) bool {
 	return ok
 }
 
+// Pool is the credit pool now, in credits.
+func (d *Dispatcher) Pool() uint64 {
+	if d.server.ledger == nil {
+		return 0
+	}
+	return d.server.ledger.Controller().Pool()
+}
+
 func (d *Dispatcher) governor() (credit.Governor, bool) {
 	if d.server.ledger == nil {
 		return nil, false

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -78,6 +79,9 @@ type ServerConfig struct {
 	Weight func(client netip.AddrPort) uint8
 	// Admission says what else decides about a request: shares of levels, order of the queue, rates, warm-up. The zero value is safe.
 	Admission Admission
+	// Downstream are the sessions that this server's handlers call through, about once for each request. While calls wait there for credits, the server's own pool
+	// is at most what these sessions were granted, so that its clients wait, and not requests in its handlers. It is of no effect with schemes that have no pool.
+	Downstream []*Session
 	// DrainTimeout bounds the wait for admitted requests when Serve ends. 0 = 5 s.
 	DrainTimeout time.Duration
 }
@@ -122,6 +126,9 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	}
 	if err := checkAdmission(&cfg.Admission); err != nil {
 		return nil, fmt.Errorf("server's admission: %w", err)
+	}
+	if slices.Contains(cfg.Downstream, nil) {
+		return nil, errDownstreamNil
 	}
 	s := &Server{cfg: cfg, ep: cfg.Shared}
 	if s.ep == nil {
@@ -282,6 +289,13 @@ func (s *Server) Serve(ctx context.Context) error {
 	})
 	if err != nil {
 		return err
+	}
+	if len(s.cfg.Downstream) > 0 {
+		done := make(chan struct{})
+		var pressing sync.WaitGroup
+		pressing.Go(func() { s.press(done) })
+		defer pressing.Wait()
+		defer close(done)
 	}
 	select {
 	case <-ctx.Done():
