@@ -160,7 +160,7 @@ func outcome(o sw.Outcome) load.Outcome {
 		return load.OK
 	case sw.OutcomeRejected:
 		return load.Rejected
-	case sw.OutcomeExpired, sw.OutcomeQueueFull, sw.OutcomeThrottled:
+	case sw.OutcomeExpired, sw.OutcomeQueueFull, sw.OutcomeThrottled, sw.OutcomeBreakerOpen:
 		return load.Expired
 	case sw.OutcomeDeadline:
 		return load.Deadline
@@ -176,11 +176,11 @@ func fate(o sw.Outcome) checker.Outcome {
 	switch o {
 	case sw.OutcomeOK:
 		return checker.OK
-	case sw.OutcomeHandlerError, sw.OutcomePanic, sw.OutcomeReplyTooLarge:
+	case sw.OutcomeHandlerError, sw.OutcomePanic, sw.OutcomeReplyTooLarge, sw.OutcomeUnavailable:
 		return checker.Failed
 	case sw.OutcomeRejected:
 		return checker.Rejected
-	case sw.OutcomeExpired, sw.OutcomeQueueFull, sw.OutcomeTooLarge, sw.OutcomeThrottled:
+	case sw.OutcomeExpired, sw.OutcomeQueueFull, sw.OutcomeTooLarge, sw.OutcomeThrottled, sw.OutcomeBreakerOpen:
 		return checker.NeverSent
 	default: // the deadline, a lost peer, or the end of the session
 		return checker.Unknown

@@ -80,11 +80,12 @@ func (c *Checks) ended(id uint64, o dispatcher.Outcome) {
 		c.violate("call %d has two outcomes", id)
 	}
 	switch o {
-	case dispatcher.OutcomeOK, dispatcher.OutcomeHandlerError, dispatcher.OutcomePanic, dispatcher.OutcomeReplyTooLarge:
+	case dispatcher.OutcomeOK, dispatcher.OutcomeHandlerError, dispatcher.OutcomePanic, dispatcher.OutcomeReplyTooLarge, dispatcher.OutcomeUnavailable:
 		if !isSet(c.begun, id) {
 			c.violate("call %d was answered and never ran", id)
 		}
-	case dispatcher.OutcomeRejected, dispatcher.OutcomeExpired, dispatcher.OutcomeQueueFull, dispatcher.OutcomeThrottled, dispatcher.OutcomeTooLarge:
+	case dispatcher.OutcomeRejected, dispatcher.OutcomeExpired, dispatcher.OutcomeQueueFull, dispatcher.OutcomeThrottled, dispatcher.OutcomeBreakerOpen,
+		dispatcher.OutcomeTooLarge:
 		set(c.denied, id)
 		if isSet(c.recent, id) {
 			c.violate("call %d is %v, and ran", id, o)
