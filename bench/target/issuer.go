@@ -19,6 +19,9 @@ type Issuer struct {
 	method   sw.MethodID
 	log      Log // of outcomes; nil = none
 
+	criticality sw.Criticality
+	repeatable  bool
+
 	free atomic.Pointer[call]
 }
 
@@ -56,6 +59,11 @@ func NewIssuer(client *sw.Client, sessions int, method string) (*Issuer, error) 
 // SetMethod changes the method that is called from the next request on.
 func (i *Issuer) SetMethod(method string) { i.method = sw.MethodOf(method) }
 
+// SetClass says how much the requests matter from the next one on, and whether they may be tried again and hedged, as the client is configured.
+func (i *Issuer) SetClass(c sw.Criticality, repeatable bool) {
+	i.criticality, i.repeatable = c, repeatable
+}
+
 // SetLog makes the issuer mark each request from the next one on, and write its outcome into the log. Payloads must then have
 // at least 16 bytes.
 func (i *Issuer) SetLog(log Log) { i.log = log }
@@ -80,6 +88,7 @@ func (i *Issuer) Issue(session int, op *load.Op) {
 		c.ending = i.mark(op.Payload, op.Due, op.Deadline)
 	}
 	c.Method, c.Payload, c.Deadline, c.Reply = i.method, op.Payload, op.Deadline, c.Reply[:0]
+	c.Criticality, c.Repeatable = i.criticality, i.repeatable
 	i.sessions[session].Start(&c.Call)
 }
 
