@@ -10,7 +10,7 @@ import (
 // A call of a guarded session may take several attempts. Each is a request of its own, with a number, a slot and a credit, and the call has its one outcome after
 // the last. A retry is the same Call, submitted again; in between the call is parked. A hedge is a second Call object, which the dispatcher lends, beside the first.
 
-// SetGuard has the calls that a session submits from now on tried again, hedged and refused as the guard says; sessions of one client at one server share it. Nil = none.
+// SetGuard has the calls of a session tried again, hedged and refused as the guard says; sessions of one client at one server share it. Nil = none. It is for before the first call.
 func (d *Dispatcher) SetGuard(s *Session, g *client.Guard) {
 	s.guard = g
 	if g != nil {
