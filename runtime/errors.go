@@ -15,7 +15,7 @@ var (
 	// ErrDeadline: the request was sent, and no answer came by the deadline; it may have run. It is a
 	// context.DeadlineExceeded.
 	ErrDeadline = fmt.Errorf("no answer by the deadline: %w", context.DeadlineExceeded)
-	// ErrNoCredit: the server granted no credit in time, and the request was never sent. It is a
+	// ErrNoCredit: the server granted no credit in time, or with [NoWait] there was none at once, and the request was never sent. It is a
 	// context.DeadlineExceeded as well.
 	ErrNoCredit = fmt.Errorf("no credit in time: %w", context.DeadlineExceeded)
 	// ErrPeerLost: the server is gone, or restarted, after the request was sent; it may have run.
