@@ -324,6 +324,9 @@ func deadlineOf(ctx context.Context) clock.Time {
 	return clock.Now().Add(min(time.Until(at), deadlineMax))
 }
 
+// deadlineSlack is how much earlier than ours the timer of a context with the same deadline may be.
+const deadlineSlack = time.Millisecond
+
 // CallTimed is Call, and says where the time of an answered call went.
 func (s *Session) CallTimed(ctx context.Context, method string, payload, buf []byte) ([]byte, Timing, error) {
 	if err := ctx.Err(); err != nil {
@@ -337,8 +340,11 @@ func (s *Session) CallTimed(ctx context.Context, method string, payload, buf []b
 	select {
 	case <-w.wake:
 	case <-ctx.Done():
-		// The call's own deadline does the same; a cancellation has to be told.
-		cancelled = s.core.loop.Post(&w.cancel)
+		// At its deadline the call ends by itself, and so does what runs for it; only a cancellation has to be told. One that was told at the
+		// deadline would race with it, and the handler's context would say one or the other.
+		if w.Call.Deadline == 0 || clock.Now().Add(deadlineSlack) < w.Call.Deadline {
+			cancelled = s.core.loop.Post(&w.cancel)
+		}
 		<-w.wake
 	}
 	err := w.Err()
