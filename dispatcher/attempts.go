@@ -10,7 +10,7 @@ import (
 // A call of a guarded session may take several attempts. Each is a request of its own, with a number, a slot and a credit, and the call has its one outcome after
 // the last. A retry is the same Call, submitted again; in between the call is parked. A hedge is a second Call object, which the dispatcher lends, beside the first.
 
-// SetGuard has the calls that a session submits from now on tried again, hedged and refused as the guard says; sessions of one client at one server share it. Nil = none.
+// SetGuard has the calls of a session tried again, hedged and refused as the guard says; sessions of one client at one server share it. Nil = none. It is for before the first call.
 func (d *Dispatcher) SetGuard(s *Session, g *client.Guard) {
 	s.guard = g
 	if g != nil {
@@ -42,6 +42,45 @@ func (d *Dispatcher) admitAttempt(c *Call, g *client.Guard) bool {
 		return true
 	}
 	return false
+}
+
+// enter has an attempt wait for a credit, and sends it if there is one.
+func (d *Dispatcher) enter(c *Call) {
+	s := c.Session
+	if expires := s.expiry(c); expires != 0 && expires <= d.now {
+		// Refused on the word of estimates, which get no sample that way: were they wrong, they would stay so.
+		s.conn.service.Doubt()
+		s.conn.RTT.Doubt()
+		d.finishCall(c, OutcomeExpired)
+		return
+	}
+	if !d.enqueue(s, c) {
+		d.finishCall(c, OutcomeQueueFull)
+		return
+	}
+	d.pump(s)
+	if c.state != callQueued {
+		return
+	}
+	if s.pace.limits.Ask {
+		d.ask(s)
+	}
+	if c.NoWait { // the probe that pump may have sent is for the next one
+		d.finishCall(c, OutcomeExpired)
+		d.armProbe(s)
+	}
+}
+
+// send spends a credit and a slot on an attempt.
+func (d *Dispatcher) send(s *Session, c *Call) {
+	c.number = wire.Number(s.gate.Take())
+	c.slot = s.out.Begin(c.number, c)
+	c.state, c.transmitted, c.proven = callSent, d.now, 0
+	if s.pace.policy != nil {
+		s.pace.policy.Sent(d.now)
+	}
+	d.attempting(c)
+	d.transmit(c, false)
 }
 
 // attempting is told of each attempt that is about to be sent the first time.

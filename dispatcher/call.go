@@ -19,7 +19,7 @@ const (
 	OutcomePanic                 // its handler panicked
 	OutcomeReplyTooLarge         // its handler ran, and the answer does not fit into a packet
 	OutcomeRejected              // refused by the server before it ran; Reason says why
-	OutcomeExpired               // never sent: no credit came in time
+	OutcomeExpired               // never sent: no credit came in time, or none was there for one that does not wait
 	OutcomeDeadline              // sent, and not answered by its deadline: it may have run
 	OutcomePeerLost              // sent, and the peer is gone or restarted: it may have run
 	OutcomeCancelled             // by its caller; it may have run

@@ -220,33 +220,6 @@ func (d *Dispatcher) Submit(now clock.Time, c *Call) {
 	d.enter(c)
 }
 
-// enter has an attempt wait for a credit, and sends it if there is one.
-func (d *Dispatcher) enter(c *Call) {
-	s := c.Session
-	if expires := s.expiry(c); expires != 0 && expires <= d.now {
-		// Refused on the word of estimates, which get no sample that way: were they wrong, they would stay so.
-		s.conn.service.Doubt()
-		s.conn.RTT.Doubt()
-		d.finishCall(c, OutcomeExpired)
-		return
-	}
-	if !d.enqueue(s, c) {
-		d.finishCall(c, OutcomeQueueFull)
-		return
-	}
-	d.pump(s)
-	if c.state != callQueued {
-		return
-	}
-	if s.pace.limits.Ask {
-		d.ask(s)
-	}
-	if c.NoWait { // the probe that pump may have sent is for the next one
-		d.finishCall(c, OutcomeExpired)
-		d.armProbe(s)
-	}
-}
-
 // wake is when a waiting call is looked at again: when it expires, or, without a deadline, when it is given up.
 func (d *Dispatcher) wake(c *Call, expires clock.Time) clock.Time {
 	if expires == 0 {
@@ -287,18 +260,6 @@ func (d *Dispatcher) pump(s *Session) {
 		d.send(s, s.waiting.Pop().Value)
 	}
 	d.armProbe(s)
-}
-
-// send spends a credit and a slot on an attempt.
-func (d *Dispatcher) send(s *Session, c *Call) {
-	c.number = wire.Number(s.gate.Take())
-	c.slot = s.out.Begin(c.number, c)
-	c.state, c.transmitted, c.proven = callSent, d.now, 0
-	if s.pace.policy != nil {
-		s.pace.policy.Sent(d.now)
-	}
-	d.attempting(c)
-	d.transmit(c, false)
 }
 
 // covers reports whether the limit is above the number of a call that was refused for it.

@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -29,10 +30,19 @@ type Request struct {
 	server *Server
 	ctx    *requestContext // &own, until a handler's children may hold that
 	own    requestContext
+	// For who interrupts it, which is not the worker: a copy of ctx, and the function for dispatcher.Request.Interrupt.
+	current   atomic.Pointer[requestContext]
+	interrupt func()
 }
 
 // Deadline is the instant, on this machine's monotonic clock, after which nobody waits for the answer; zero = none.
 func (r *Request) Deadline() clock.Time { return r.inner.Deadline }
+
+// Criticality is how much the request matters; zero = it does not say, and counts as Critical.
+func (r *Request) Criticality() Criticality { return r.inner.Criticality }
+
+// Attempt is which attempt of its call this is: 0 for the first.
+func (r *Request) Attempt() int { return int(r.inner.Attempt) }
 
 // ID names the request within the server's boot: the session's handle here, and the request's running number in it.
 func (r *Request) ID() (session uint32, number uint64) { return r.inner.Session(), r.inner.Number() }
@@ -43,6 +53,9 @@ func (r *Request) Waited() (packetQueue, requestQueue time.Duration) { return r.
 // Handler answers one request: it appends the reply to the buffer it is lent and returns it. It runs on a worker and may block. The
 // payload, the buffer and the context are valid until it returns. An error becomes the caller's [HandlerError]; a panic
 // ends this call only.
+//
+// Calls that it makes with its context inherit the deadline, the criticality, and whether somebody above repeats the whole; and they end when nobody waits for the answer any
+// more, so a call that is cancelled stops the work in all layers. A handler that computes for long should look at the context's Err now and then.
 type Handler func(ctx context.Context, req *Request, reply []byte) ([]byte, error)
 
 // ServerConfig configures a server. The zero value serves over kernel UDP on a free port.
@@ -204,14 +217,21 @@ func (s *Server) run(method string, h Handler, inner *dispatcher.Request) {
 	if r == nil {
 		r = &Request{}
 		r.ctx = &r.own
+		r.current.Store(r.ctx)
+		r.interrupt = func() { r.current.Load().interrupt() }
 		inner.Shell = r
+		inner.Interrupt.Store(&r.interrupt)
 	}
 	r.Payload, r.Method, r.inner, r.server = inner.Payload, method, inner, s
-	r.ctx.deadline, r.ctx.life = inner.Deadline, &s.ep.life
+	r.ctx.begin(inner.Deadline, &s.ep.life, callOptions{criticality: inner.Criticality, left: inner.AttemptsLeft})
+	if inner.Abandoned() { // before there was a context to interrupt
+		r.ctx.interrupt()
+	}
 	inner.Status = wire.StatusPanic // until the handler has returned, which it need not: it may panic, or end its goroutine
 	defer func() {
 		if !r.ctx.finish() {
 			r.ctx = &requestContext{}
+			r.current.Store(r.ctx)
 		}
 		if v := recover(); v != nil {
 			inner.Status = wire.StatusPanic
@@ -226,6 +246,9 @@ func (s *Server) run(method string, h Handler, inner *dispatcher.Request) {
 	case err != nil:
 		inner.Reply = append(inner.Reply[:0], errorText(err)...)
 		inner.Status = wire.StatusHandlerError
+		if isUnavailable(err) {
+			inner.Status = wire.StatusUnavailable
+		}
 	case len(reply) > s.ep.replyMax: // not worth a copy
 		inner.Status, inner.Reply = wire.StatusTooLarge, inner.Reply[:0]
 	default:

@@ -89,8 +89,8 @@ func (c *Checks) ended(id uint64, o dispatcher.Outcome) {
 		if !isSet(c.begun, id) {
 			c.violate("call %d was answered and never ran", id)
 		}
-	case dispatcher.OutcomeRejected, dispatcher.OutcomeExpired, dispatcher.OutcomeQueueFull, dispatcher.OutcomeThrottled, dispatcher.OutcomeTooLarge,
-		dispatcher.OutcomeBreakerOpen:
+	case dispatcher.OutcomeRejected, dispatcher.OutcomeExpired, dispatcher.OutcomeQueueFull, dispatcher.OutcomeThrottled, dispatcher.OutcomeBreakerOpen,
+		dispatcher.OutcomeTooLarge:
 		set(c.denied, id)
 		if isSet(c.recent, id) {
 			c.violate("call %d is %v, and ran", id, o)
