@@ -144,14 +144,13 @@ func playGate(arm string, regular bool, service workload.ServiceTime, length tim
 const (
 	queueCollapse = 0.20 // of the capacity: what is answered before the queue is a second long counts
 	queueMin      = 0.98
-	queueAlone    = 0.85 // each refusal lowers what is learnt a little, so some that are let in are a service too late
 )
 
 func e1Judge(t *Table) []Check {
 	return []Check{
 		bound("ours: goodput of the capacity", t.Of(armOurs), figShare, queueMin, true),
 		collapse(t.Of(armNone), figShare, queueCollapse),
-		bound("the age bound alone, without credits, is no knife edge: goodput of the capacity", t.Of(armAge), figShare, queueAlone, true),
+		bound("the age bound alone, without credits, is no knife edge: goodput of the capacity", t.Of(armAge), figShare, queueMin, true),
 		bound("to drop what has already expired is too late: goodput of the capacity", t.Of(armExpired), figShare, 0.75, false),
 		bound("a bound of exactly the time-out is a knife edge: goodput of the capacity with exponential service", []*Row{t.Row("Poisson, exponential", armEdge)}, figShare, 0.6, false),
 	}
