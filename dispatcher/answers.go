@@ -171,7 +171,7 @@ func (d *Dispatcher) onReply(c *session.Conn, r *wire.Reply) {
 		d.pump(s)
 		return
 	}
-	call.Reply = append(call.Reply, r.Payload...)
+	call.Reply = append(call.Reply[:call.replyBase], r.Payload...) // an earlier attempt may have left a text there
 	call.Timing = Timing{
 		ClientQueue: call.transmitted.Sub(call.submitted), PacketQueue: r.PacketQueue,
 		RequestQueue: r.RequestQueue, Service: r.Service,
@@ -194,6 +194,8 @@ func outcomeOf(status wire.Status) Outcome {
 		return OutcomePanic
 	case wire.StatusTooLarge:
 		return OutcomeReplyTooLarge
+	case wire.StatusUnavailable:
+		return OutcomeUnavailable
 	default:
 		return OutcomeHandlerError
 	}
@@ -224,7 +226,7 @@ func (d *Dispatcher) onReject(c *session.Conn, r wire.Reject) {
 		if (r.Reason == wire.RejectOverloaded || r.Reason == wire.RejectExpired) && !s.gate.CanSend() {
 			s.gate.Overloaded(d.now)
 		}
-		call.Reason, call.Advice = r.Reason, r.Advice
+		call.Reason, call.Advice, call.RetryAfter = r.Reason, r.Advice, r.RetryAfter
 		d.tell(s, call, client.Answer{Level: r.Level, Rejected: true})
 		d.finishCall(call, OutcomeRejected)
 	}
@@ -311,8 +313,14 @@ func (d *Dispatcher) endAll(list *Call) {
 	}
 }
 
-// finishCall ends a call and takes it out of whatever it is in.
+// finishCall ends an attempt at a call and takes it out of whatever it is in.
 func (d *Dispatcher) finishCall(c *Call, o Outcome) {
+	d.takeOut(c)
+	d.endCall(c, o)
+}
+
+// takeOut takes an attempt out of its session.
+func (d *Dispatcher) takeOut(c *Call) {
 	s := c.Session
 	switch c.state {
 	case callQueued:
@@ -323,34 +331,46 @@ func (d *Dispatcher) finishCall(c *Call, o Outcome) {
 	case callSent:
 		s.out.End(c.slot)
 	}
-	d.endCall(c, o)
 }
 
-// endCall gives the call back to its caller.
+// endCall ends an attempt that is out of its session, and its call if that has no other.
 func (d *Dispatcher) endCall(c *Call, o Outcome) {
 	d.caller.timers.Disarm(&c.timer)
-	c.state, c.Outcome = callIdle, o
-	d.stats.Outcomes[o]++
-	d.endedCount++
-	c.Done(c)
+	c.state = callIdle
+	switch {
+	case c.Done == nil:
+		d.hedgeEnded(c, o)
+	case c.attempts.Live(client.Primary) && d.goesOn(c, o):
+	default:
+		d.over(c, o)
+	}
 }
 
-// Cancel ends a call at its caller's wish, if it has not ended. If it was sent, the server is told, so that it does not start.
+// Cancel ends a call at its caller's wish, if it has not ended. If it was sent, the server is told, so that it does not start, or stops.
 func (d *Dispatcher) Cancel(now clock.Time, c *Call) {
 	d.now = now
 	s := c.Session
 	if c.state == callIdle {
 		return
 	}
-	switch {
-	case c.state != callSent:
-	case s.remote != 0:
-		d.tellCancel(s, wire.Cancel{Number: c.number, Slot: c.slot})
-	default: // the server's handle is on its way here: it is told when that arrives
-		s.untold, s.owesCancel = wire.Cancel{Number: c.number, Slot: c.slot}, true
+	if c.state == callSent {
+		d.tellCancelled(c)
 	}
-	d.finishCall(c, OutcomeCancelled)
+	if c.state != callParked {
+		d.takeOut(c)
+	}
+	d.over(c, OutcomeCancelled)
 	d.pump(s)
+}
+
+// tellCancelled tells the server that nobody waits for an attempt any more.
+func (d *Dispatcher) tellCancelled(c *Call) {
+	s, m := c.Session, wire.Cancel{Number: c.number, Slot: c.slot}
+	if s.remote != 0 {
+		d.tellCancel(s, m)
+		return
+	}
+	s.untold, s.owesCancel = m, true // the server's handle is on its way here: it is told when that arrives
 }
 
 func (d *Dispatcher) tellCancel(s *Session, m wire.Cancel) {
@@ -371,9 +391,19 @@ func (d *Dispatcher) CloseSession(now clock.Time, s *Session) {
 	for s.waiting.Len() > 0 {
 		c := s.waiting.Pop().Value
 		c.state = callIdle
-		d.endCall(c, OutcomeClosed)
+		d.over(c, OutcomeClosed)
 	}
-	s.out.Each(func(c *Call) { d.finishCall(c, OutcomeClosed) })
+	s.out.Each(func(c *Call) {
+		d.takeOut(c)
+		if c.Done == nil {
+			d.endCall(c, OutcomeClosed)
+		} else {
+			d.over(c, OutcomeClosed)
+		}
+	})
+	for s.parked != nil {
+		d.over(s.parked, OutcomeClosed)
+	}
 	if s.gate.Next() == 0 { // the server never heard of it
 		d.bury(s)
 		return
@@ -447,6 +477,9 @@ func (d *Dispatcher) callDue(c *Call) {
 		}
 		d.finishCall(c, OutcomeExpired)
 		d.pump(s)
+	case c.state == callParked:
+		d.unpark(c)
+		d.tryAgain(c)
 	case d.end(c) <= d.now:
 		// One that was refused for want of a credit is no different: another copy of it may have arrived since.
 		outcome := OutcomeDeadline
@@ -456,6 +489,8 @@ func (d *Dispatcher) callDue(c *Call) {
 		d.tell(s, c, client.Answer{Lost: true})
 		d.finishCall(c, outcome)
 		d.pump(s)
+	case c.hedgeAt != 0 && c.hedgeAt <= d.now, c.lateAt != 0 && c.lateAt <= d.now:
+		d.alarm(c)
 	default: // a refused one asks again, too: the limit that came with its refusal may have been lost
 		d.transmit(c, true)
 	}

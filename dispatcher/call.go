@@ -19,7 +19,7 @@ const (
 	OutcomePanic                 // its handler panicked
 	OutcomeReplyTooLarge         // its handler ran, and the answer does not fit into a packet
 	OutcomeRejected              // refused by the server before it ran; Reason says why
-	OutcomeExpired               // never sent: no credit came in time
+	OutcomeExpired               // never sent: no credit came in time, or none was there for one that does not wait
 	OutcomeDeadline              // sent, and not answered by its deadline: it may have run
 	OutcomePeerLost              // sent, and the peer is gone or restarted: it may have run
 	OutcomeCancelled             // by its caller; it may have run
@@ -27,11 +27,13 @@ const (
 	OutcomeTooLarge              // never sent: does not fit into a packet
 	OutcomeClosed                // the session was closed
 	OutcomeThrottled             // never sent: the client's half of the overload control refused it
+	OutcomeBreakerOpen           // never sent: too many calls to this server have failed lately
+	OutcomeUnavailable           // its handler could not get what it needs from elsewhere, and says so in the reply
 )
 
 var outcomeNames = [...]string{
 	"none", "ok", "handler error", "panic", "reply too large", "rejected", "expired", "deadline", "peer lost", "cancelled",
-	"queue full", "too large", "closed", "throttled",
+	"queue full", "too large", "closed", "throttled", "breaker open", "unavailable",
 }
 
 // String names the outcome.
@@ -59,14 +61,21 @@ type Call struct {
 	Payload     []byte     // kept for retransmission: must not change until Done
 	Deadline    clock.Time // zero = none
 	Criticality wire.Criticality
-	Priority    uint8       // 1 is shed last, 128 first, by schemes that shed by rank; 0 = the session's policy gives it one, if it has any
-	Reply       []byte      // the reply is appended
-	Done        func(*Call) // called once, by the owner of the dispatcher; must not block
-	User        any         // the caller's own
+	// Repeatable says that running it twice does no more than running it once. Such a call may be tried again and hedged, where its session has a guard.
+	Repeatable bool
+	// NoWait ends the call as expired if there is no credit for it at once.
+	NoWait bool
+	// AttemptsLeft is what the request said for which this call is made: see wire.Request. Zero = it is made for none.
+	AttemptsLeft uint8
+	Priority     uint8       // 1 is shed last, 128 first, by schemes that shed by rank; 0 = the session's policy gives it one, if it has any
+	Reply        []byte      // the reply is appended
+	Done         func(*Call) // called once, by the owner of the dispatcher; must not block
+	User         any         // the caller's own
 
 	Outcome         Outcome
 	Reason          wire.RejectReason // with OutcomeRejected
 	Advice          wire.Advice       // with OutcomeRejected
+	RetryAfter      time.Duration     // with OutcomeRejected: the server expects to refuse the like for so long; 0 = it does not say
 	Timing          Timing            // with OutcomeOK and the other answers of a handler
 	Retransmissions int
 
@@ -85,6 +94,14 @@ type Call struct {
 	timer       clock.Timer[Call]
 	proven      int   // times it was sent in an opening packet with a token, which the server may have accepted
 	ending      *Call // the next of those that end together: see endAll
+
+	attempts                 client.Attempts // where its session has a guard
+	before                   Outcome         // of an earlier attempt
+	attempt, left            uint8           // what its request says
+	replyBase                int             // length of Reply when it was submitted
+	hedgeAt, lateAt          clock.Time      // when its hedge is due, and the next attempt instead of this one; zero = never
+	hedge, parent            *Call           // the second attempt beside this one; and the call that this is the second attempt of
+	parkedNext, parkedBefore *Call           // in Session.parked
 }
 
 type callState uint8
@@ -94,7 +111,11 @@ const (
 	callQueued            // waits for a credit
 	callSent              // waits for an answer
 	callRefused           // sent beyond the limit: waits for a limit above its number
+	callParked            // waits for its next attempt, or for its hedge
 )
 
-// Number is the call's running number in its session, once it was sent.
+// Attempts is how many attempts the call has taken, hedges included.
+func (c *Call) Attempts() int { return c.attempts.Made() }
+
+// Number is the running number of the call's last attempt in its session, once it was sent.
 func (c *Call) Number() (uint64, bool) { return uint64(c.number), !c.transmitted.IsZero() }

@@ -17,6 +17,7 @@ type caller struct {
 	// generations of the handles, by index.
 	generations []uint8
 	spare       []sparePlace // longest free first
+	hedges      *Call        // spare ones, by ending
 	timers      *clock.Wheel[Call]
 	probes      *clock.Wheel[Session]
 }
@@ -68,6 +69,10 @@ type Session struct {
 	closed  bool
 	pace    pace
 	held    held
+
+	guard     *client.Guard // nil = calls are made once
+	alternate *Session      // where hedges go; nil = here
+	parked    *Call         // calls that wait for their next attempt, or their hedge; by parkedNext
 	// The call that registers the session was cancelled before the server's handle was known: the server is to be told.
 	owesCancel bool
 	untold     wire.Cancel
@@ -198,6 +203,7 @@ func (d *Dispatcher) Submit(now clock.Time, c *Call) {
 	d.now = now
 	s := c.Session
 	c.Outcome, c.state, c.Retransmissions = OutcomeNone, callIdle, 0
+	c.attempts, c.before, c.replyBase, c.hedge, c.RetryAfter = client.Attempts{}, OutcomeNone, len(c.Reply), nil, 0
 	c.submitted, c.transmitted, c.heard = now, 0, now
 	c.timer.Value, c.waiter.Value = c, c
 	c.rank = rankOf(d.stats.Calls)
@@ -212,22 +218,10 @@ func (d *Dispatcher) Submit(now clock.Time, c *Call) {
 	case !s.admits(now, c):
 		d.finishCall(c, OutcomeThrottled)
 		return
-	}
-	if expires := s.expiry(c); expires != 0 && expires <= now {
-		// Refused on the word of estimates, which get no sample that way: were they wrong, they would stay so.
-		s.conn.service.Doubt()
-		s.conn.RTT.Doubt()
-		d.finishCall(c, OutcomeExpired)
+	case s.guard != nil && !d.begin(c):
 		return
 	}
-	if !d.enqueue(s, c) {
-		d.finishCall(c, OutcomeQueueFull)
-		return
-	}
-	d.pump(s)
-	if s.pace.limits.Ask && c.state == callQueued {
-		d.ask(s)
-	}
+	d.enter(c)
 }
 
 // wake is when a waiting call is looked at again: when it expires, or, without a deadline, when it is given up.
@@ -253,7 +247,7 @@ func (d *Dispatcher) RequestMax() int {
 // requestOptionalBytes is room for budget, class and the length of metadata.
 const requestOptionalBytes = 4 + 4 + 2
 
-// pump sends what the session's credits and slots allow: first what was refused, then what waits, earliest deadline first.
+// pump sends what the session's credits and slots allow: first what was refused, then what waits, the most critical first, and of these the earliest deadline.
 func (d *Dispatcher) pump(s *Session) {
 	if s.refused > 0 {
 		s.out.Each(func(c *Call) {
@@ -267,22 +261,10 @@ func (d *Dispatcher) pump(s *Session) {
 	s.gate.Expire(d.now)
 	s.pace.again = 0
 	for s.waiting.Len() > 0 && s.gate.CanSend() && !s.out.Full() && d.paced(s) {
-		d.send(s, s.gate.Take(), false)
+		d.send(s, s.waiting.Pop().Value, s.gate.Take(), false)
 	}
 	d.followInvitation(s)
 	d.armProbe(s)
-}
-
-// send transmits the call whose turn it is under its running number.
-func (d *Dispatcher) send(s *Session, number uint64, unasked bool) {
-	c := s.waiting.Pop().Value
-	c.number = wire.Number(number)
-	c.slot = s.out.Begin(c.number, c)
-	c.state, c.transmitted, c.proven, c.unasked = callSent, d.now, 0, unasked
-	if s.pace.policy != nil {
-		s.pace.policy.Sent(d.now)
-	}
-	d.transmit(c, false)
 }
 
 // covers reports whether the limit is above the number of a call that was refused for it.
@@ -294,7 +276,7 @@ func (d *Dispatcher) transmit(c *Call, again bool) {
 	m := wire.Request{
 		Register: s.remote == 0, Retransmission: again, Unasked: c.unasked && s.remote != 0, Session: s.remote, Number: c.number,
 		Next: wire.Number(s.gate.Next()), Method: c.Method, Seq: s.gate.Seq(), Slot: c.slot, Demand: s.demand(),
-		Criticality: c.Criticality, Priority: c.priority, Payload: c.Payload,
+		Criticality: c.Criticality, Attempt: c.attempt, AttemptsLeft: c.left, Priority: c.priority, Payload: c.Payload,
 	}
 	if m.Register {
 		m.Session = s.local
@@ -322,7 +304,13 @@ func (d *Dispatcher) transmit(c *Call, again bool) {
 // armCall sets the timer of a sent call: to its next retransmission, or its end if that is earlier.
 func (d *Dispatcher) armCall(c *Call) {
 	c.resend = d.now.Add(c.interval)
-	d.caller.timers.Arm(&c.timer, clock.Earliest(c.resend, d.end(c)))
+	d.armTimer(c)
+}
+
+// armTimer sets the timer of a sent call to whatever comes first.
+func (d *Dispatcher) armTimer(c *Call) {
+	alarm := clock.Earliest(c.hedgeAt, c.lateAt)
+	d.caller.timers.Arm(&c.timer, clock.Earliest(clock.Earliest(c.resend, d.end(c)), alarm))
 }
 
 // end is when a sent call is over without an answer.

@@ -86,12 +86,15 @@ func (d *Dispatcher) followInvitation(s *Session) {
 	}
 	w, _ := s.waiting.Peek()
 	c := w.Value
-	rank := c.rank
+	rank := max(c.rank, 1)
+	if s.guard != nil && s.guard.Breaker() != client.BreakerClosed {
+		rank = 1 // the breaker lets it through to find out whether the server is back, and an old word of that server must not hold it
+	}
 	if at := s.expires(c); at != 0 && at <= d.now {
 		rank = credit.InvitedAll
 	}
 	if s.conn.goes(d.now, rank) {
-		d.send(s, s.gate.TakeInvited(), true)
+		d.send(s, s.waiting.Pop().Value, s.gate.TakeInvited(), true)
 		return
 	}
 	s.conn.hold(s, rank)

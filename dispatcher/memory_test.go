@@ -6,6 +6,7 @@ import (
 
 	"github.com/stillwater-rpc/stillwater/credit"
 	"github.com/stillwater-rpc/stillwater/credit/baseline"
+	"github.com/stillwater-rpc/stillwater/credit/client"
 	"github.com/stillwater-rpc/stillwater/hw/clock"
 	"github.com/stillwater-rpc/stillwater/wire"
 )
@@ -182,9 +183,18 @@ func BenchmarkCalls(b *testing.B) {
 	for _, x := range []struct {
 		name                  string
 		sessions, outstanding int
-	}{{"1session1", 1, 1}, {"1session16", 1, 16}, {"100sessions4", 100, 4}} {
+		guard                 *client.Guard
+	}{
+		{"1session1", 1, 1, nil}, {"1session16", 1, 16, nil}, {"100sessions4", 100, 4, nil},
+		{"100sessions4guarded", 100, 4, client.NewGuard(client.GuardConfig{Hedge: client.HedgeConfig{Percentile: 0.95}, Throttle: client.ThrottleConfig{K: 2}})},
+	} {
 		b.Run(x.name, func(b *testing.B) {
 			m := newMemoryPair(b, x.sessions, x.outstanding)
+			for _, s := range m.client.caller.sessions {
+				if s != nil {
+					m.client.SetGuard(s, x.guard)
+				}
+			}
 			for range 2000 {
 				m.turn()
 			}

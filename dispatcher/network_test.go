@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/credit"
+	"github.com/stillwater-rpc/stillwater/credit/admit"
 	"github.com/stillwater-rpc/stillwater/hw/clock"
 	"github.com/stillwater-rpc/stillwater/wire"
 )
@@ -123,6 +124,9 @@ type node struct {
 	unchecked bool
 	early     time.Duration // so long before its packets arrive it read the clock of its turn
 	dead      bool          // a process that was killed: says and does nothing any more
+	admission Admission
+	method    admit.MethodConfig
+	levels    bool // its calls are of any criticality
 }
 
 type outPacket struct {
@@ -185,9 +189,9 @@ func (n *node) serve(service, target time.Duration, control credit.Controller) {
 	n.service = service
 	n.d.Serve(ServeConfig{
 		Credit:      credit.NewLedger(credit.Config{Checked: !n.unchecked, Slots: n.slots}, control),
-		TargetDelay: target, DropThreshold: 2 * target, Parallel: n.workers, Workers: n.workers,
+		TargetDelay: target, DropThreshold: 2 * target, Parallel: n.workers, Workers: n.workers, Admission: n.admission,
 	})
-	m := &Method{Name: "work", ID: wire.MethodOf("work"), Run: n.handle}
+	m := &Method{Name: "work", ID: wire.MethodOf("work"), Run: n.handle, Admission: n.method}
 	if err := n.d.Register(m); err != nil {
 		n.w.t.Fatal(err)
 	}
@@ -270,12 +274,20 @@ type call struct {
 
 func (n *node) call(s *Session, m uint64, deadline clock.Time) *call {
 	c := &call{}
+	n.submit(c, s, m, deadline)
+	return c
+}
+
+// submit is call of one that has settings of its own.
+func (n *node) submit(c *call, s *Session, m uint64, deadline clock.Time) {
 	c.Session, c.Method, c.Payload, c.Deadline = s, wire.MethodOf("work"), marked(m), deadline
 	c.Done = func(*Call) {
 		c.done++
 		c.at = n.w.now
 	}
+	if n.levels {
+		c.Criticality = wire.Criticality(n.w.rng.IntN(6))
+	}
 	n.d.Submit(n.w.now, &c.Call)
 	n.turn()
-	return c
 }

@@ -1,6 +1,7 @@
 package dispatcher
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/credit"
@@ -21,6 +22,16 @@ type Request struct {
 	Finished clock.Time // set by the worker
 	Shell    any        // the shell's own; stays with the object when it is used again
 
+	// What the request says for the calls that its handler makes.
+	Criticality  wire.Criticality
+	Attempt      uint8 // 0 for the first
+	AttemptsLeft uint8 // see wire.Request
+
+	// Interrupt is called by the dispatcher's owner when nobody waits for the answer of a request any more that is with a worker. The shell may set it at any
+	// time, and then looks at Abandoned. It stays with the object.
+	Interrupt atomic.Pointer[func()]
+	abandoned atomic.Bool
+
 	owner    uint8 // the dispatcher
 	session  credit.Session
 	serial   session.Serial // of the session: a request that runs may outlive it
@@ -29,7 +40,8 @@ type Request struct {
 	state    requestState
 	arrival  clock.Time // at the NIC
 	enqueued clock.Time
-	place    uint64        // in the request queue
+	in       *requestQueue // while queued
+	place    uint64        // there
 	cost     time.Duration // expected, while queued
 	expected time.Duration // how long the queue before it should take
 	alone    bool          // it has a CPU to itself
@@ -44,6 +56,20 @@ const (
 	requestRunning              // with a worker
 	requestOrphan               // with a worker, and nobody waits for it any more
 )
+
+// Abandoned reports whether nobody waits for the answer any more: its client cancelled it, gave it up, or ended its session. A worker may ask at any time.
+func (r *Request) Abandoned() bool { return r.abandoned.Load() }
+
+// abandon tells the worker that nobody waits for the answer any more.
+func (r *Request) abandon() {
+	r.abandoned.Store(true) // first: a shell that sets its Interrupt later sees it
+	if interrupt := r.Interrupt.Load(); interrupt != nil {
+		(*interrupt)()
+	}
+}
+
+// Owner is the number of the dispatcher that has it.
+func (r *Request) Owner() uint8 { return r.owner }
 
 // Number is the request's running number in its session.
 func (r *Request) Number() uint64 { return uint64(r.number) }
@@ -74,6 +100,9 @@ func (p *requestPool) get() *Request {
 	p.free = r.next
 	p.count--
 	r.next = nil
+	if r.abandoned.Load() {
+		r.abandoned.Store(false)
+	}
 	return r
 }
 

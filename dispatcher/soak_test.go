@@ -6,8 +6,10 @@ import (
 
 	"github.com/stillwater-rpc/stillwater/credit"
 	"github.com/stillwater-rpc/stillwater/credit/baseline"
+	"github.com/stillwater-rpc/stillwater/credit/client"
 	"github.com/stillwater-rpc/stillwater/hw/clock"
 	"github.com/stillwater-rpc/stillwater/internal/seedtest"
+	"github.com/stillwater-rpc/stillwater/wire"
 	"github.com/stillwater-rpc/stillwater/wire/session"
 )
 
@@ -18,9 +20,11 @@ type weather struct {
 	length                   time.Duration // of the load
 	deadline                 time.Duration // of each call; a tenth has none
 	trusted                  bool
-	restart                  bool   // the server dies in the middle and comes back 2 ms later
-	scheme                   string // of overload control; "" = the published law
-	partition                bool   // and nothing gets through for 5 ms at a third of the time
+	restart                  bool                // the server dies in the middle and comes back 2 ms later
+	scheme                   string              // of overload control; "" = the published law
+	partition                bool                // and nothing gets through for 5 ms at a third of the time
+	guard                    *client.GuardConfig // of the clients; half of the calls are repeatable then, and every call is critical by chance
+	toolbox                  bool                // every policy of admission is on, calls have any level, and an operator pulls levers
 }
 
 // soak is 100 sessions of four clients with one server, and the books that a checker apart from the code keeps of them.
@@ -34,6 +38,7 @@ type soak struct {
 	calls    []*call
 	marks    uint64
 	control  baseline.Scheme // if the weather names one
+	guards   []*client.Guard // by client
 }
 
 const soakService = 10 * time.Microsecond
@@ -48,7 +53,11 @@ func newSoak(t testing.TB, seed uint64, x weather) *soak {
 	}
 	k.boot()
 	for i := range 4 {
+		if x.guard != nil {
+			k.guards = append(k.guards, client.NewGuard(*x.guard))
+		}
 		k.clients = append(k.clients, k.w.node(byte(10+i), Config{ClientPolicy: k.control.NewPolicy}))
+		k.clients[i].levels = x.toolbox
 	}
 	for i := range 100 {
 		n := k.clients[i%len(k.clients)]
@@ -57,6 +66,9 @@ func newSoak(t testing.TB, seed uint64, x weather) *soak {
 			t.Fatal(err)
 		}
 		k.sessions, k.owner = append(k.sessions, s), append(k.owner, n)
+		if x.guard != nil {
+			n.d.SetGuard(s, k.guards[i%len(k.clients)])
+		}
 	}
 	k.w.loss, k.w.duplicate, k.w.reorder = x.loss, x.duplicate, x.reorder
 	return k
@@ -66,6 +78,9 @@ func newSoak(t testing.TB, seed uint64, x weather) *soak {
 func (k *soak) boot() {
 	boot := uint32(len(k.servers) + 1)
 	n := k.w.node(1, Config{TrustedNetwork: k.trusted, Epoch: boot, TokenKey: [32]byte{byte(boot)}})
+	if k.toolbox {
+		n.admission, n.method = k.policies()
+	}
 	if k.scheme == "" {
 		n.serve(soakService, 80*time.Microsecond, nil)
 	} else {
@@ -79,7 +94,11 @@ func (k *soak) server() *node { return k.servers[len(k.servers)-1] }
 
 func (k *soak) submit(i int, deadline clock.Time) *call {
 	k.marks++
-	c := k.owner[i].call(k.sessions[i], k.marks, deadline)
+	c := &call{}
+	if k.guard != nil {
+		c.Repeatable, c.Criticality, c.NoWait = k.marks%2 == 0, wire.Criticality(k.w.rng.IntN(5)), k.marks%17 == 0
+	}
+	k.owner[i].submit(c, k.sessions[i], k.marks, deadline)
 	k.calls = append(k.calls, c)
 	return c
 }
@@ -99,10 +118,10 @@ func (k *soak) arrive(end clock.Time) {
 		if k.w.rng.IntN(50) == 0 { // a caller that changes its mind
 			k.w.at(k.w.now.Add(time.Duration(k.w.rng.IntN(100))*time.Microsecond), func() {
 				n := c.Session.conn
-				for _, client := range k.clients {
-					if client.d.caller.conns[n.Peer] == n {
-						client.d.Cancel(k.w.now, &c.Call)
-						client.turn()
+				for _, at := range k.clients {
+					if at.d.caller.conns[n.Peer] == n {
+						at.d.Cancel(k.w.now, &c.Call)
+						at.turn()
 					}
 				}
 			})
@@ -116,6 +135,9 @@ func (k *soak) run() {
 	start := k.w.now
 	end := start.Add(k.length)
 	k.arrive(end)
+	if k.toolbox {
+		k.operate(end)
+	}
 	if k.restart {
 		k.w.at(start.Add(k.length/2), func() {
 			k.server().dead = true
@@ -161,15 +183,15 @@ func (k *soak) check(t *testing.T) {
 		if c.Deadline != 0 && c.at.Sub(c.Deadline) > 10*time.Millisecond {
 			t.Errorf("call %d ended %v after its deadline", m, c.at.Sub(c.Deadline))
 		}
-		if ran[m] > 1 {
+		if ran[m] > 1 && !(c.Repeatable && ran[m] <= c.Attempts()) {
 			t.Errorf("call %d ran %d times", m, ran[m])
 		}
 		switch c.Outcome {
 		case OutcomeOK:
-			if ran[m] != 1 || mark(c.Reply) != m {
+			if ran[m] < 1 || mark(c.Reply) != m {
 				t.Errorf("call %d is ok, ran %d times, was answered %d", m, ran[m], mark(c.Reply))
 			}
-		case OutcomeRejected, OutcomeExpired, OutcomeQueueFull, OutcomeThrottled:
+		case OutcomeRejected, OutcomeExpired, OutcomeQueueFull, OutcomeThrottled, OutcomeBreakerOpen:
 			if ran[m] != 0 {
 				t.Errorf("call %d is %v, and ran", m, c.Outcome)
 			}

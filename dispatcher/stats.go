@@ -2,6 +2,9 @@ package dispatcher
 
 import (
 	"time"
+
+	"github.com/stillwater-rpc/stillwater/credit/admit"
+	"github.com/stillwater-rpc/stillwater/credit/client"
 )
 
 // Stats counts since the dispatcher was made. Each packet and each request that goes no further is counted once, where it ended and why.
@@ -32,6 +35,7 @@ type Stats struct {
 	Refused       uint64                  `json:"refused_count"`       // no credit or no slot: no request at all
 	Unasked       uint64                  `json:"unasked_count"`       // of the offered: came without a credit, by invitation
 	Abandoned     uint64                  `json:"abandoned_count"`     // in the queue when its client gave it up or ended its session: never started
+	Interrupted   uint64                  `json:"interrupted_count"`   // cancelled by their clients while their handlers ran
 	Retransmitted uint64                  `json:"retransmitted_count"` // requests that arrived marked so
 	Duplicates    uint64                  `json:"duplicate_count"`     // known already: answered busy or from the cache
 	Stale         uint64                  `json:"stale_count"`         // older than what the session has seen: ignored
@@ -54,6 +58,8 @@ type Stats struct {
 	LateAnswers     uint64             `json:"late_answer_count"`
 	PeersLost       uint64             `json:"peers_lost_count"`
 	Outcomes        [outcomeMax]uint64 `json:"outcome_counts"`
+	// What guards did about the attempts of calls. RequestsSent are all attempts, and so what was sent again after it had failed.
+	client.AttemptCounts
 }
 
 const (
@@ -81,6 +87,8 @@ func (s *Stats) Ended() (n uint64) {
 type Snapshot struct {
 	Stats
 	Port PortStats `json:"port"`
+	// Admission is what the door's policies did, whose refusals are among the rejected.
+	Admission admit.Counters `json:"admission"`
 
 	Pool      uint64 `json:"credit_pool_count"`   // C_total
 	Issued    uint64 `json:"credit_issued_count"` // C_issued, the sum over sessions
@@ -101,12 +109,12 @@ type Snapshot struct {
 func (d *Dispatcher) Counters() *Stats { return &d.stats }
 
 // Queued is the number of requests that wait for a worker.
-func (d *Dispatcher) Queued() int { return d.server.queue.live }
+func (d *Dispatcher) Queued() int { return d.server.queue.live + d.server.parked }
 
 // Snapshot reads the counters and the present state.
 func (d *Dispatcher) Snapshot() Snapshot {
 	s := Snapshot{
-		Stats: d.stats, Port: d.port.Stats(), Queued: d.server.queue.live, InService: d.server.inService.now, InServiceMax: d.server.inService.limit,
+		Stats: d.stats, Port: d.port.Stats(), Admission: d.server.door.Counters(), Queued: d.Queued(), InService: d.server.inService.now, InServiceMax: d.server.inService.limit,
 		Delay: d.Delay(), TargetDelay: d.server.TargetDelay, Service: d.server.service.Mean(),
 		RTT: d.rtt.Smoothed(), Connections: d.conns.Len(),
 	}
@@ -125,6 +133,7 @@ func (s *Snapshot) Add(other *Snapshot) {
 	}
 	s.Stats.add(&other.Stats)
 	s.Port.add(&other.Port)
+	s.Admission.Add(&other.Admission)
 	s.Pool += other.Pool
 	s.Issued += other.Issued
 	s.Sessions += other.Sessions

@@ -25,6 +25,7 @@ func (s *Stats) add(other *Stats) {
 	s.Refused += other.Refused
 	s.Unasked += other.Unasked
 	s.Abandoned += other.Abandoned
+	s.Interrupted += other.Interrupted
 	s.Retransmitted += other.Retransmitted
 	s.Duplicates += other.Duplicates
 	s.Stale += other.Stale
@@ -44,6 +45,7 @@ func (s *Stats) add(other *Stats) {
 	s.OverLimit += other.OverLimit
 	s.LateAnswers += other.LateAnswers
 	s.PeersLost += other.PeersLost
+	s.AttemptCounts.Add(&other.AttemptCounts)
 	for i, n := range other.Outcomes {
 		s.Outcomes[i] += n
 	}

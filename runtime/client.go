@@ -27,6 +27,17 @@ type ClientConfig struct {
 	Scheme string
 	// Tuning is what the settings of that half are for.
 	Tuning SchemeParams
+
+	// Retry, Hedge, Throttle and Breaker say what is done about calls that fail, over all sessions of the client. Left open, calls that are marked repeatable are tried
+	// again, three attempts at most, from a budget of a tenth of all calls. The others are off unless they are set, and why:
+	//   - Hedge sends what need not be sent; it is for who knows that slow calls are slow by chance, and not by load.
+	//   - Throttle has little to do where there are credits: who holds none sends nothing, be the server busy or gone, and its return shows at once, with a throttle and
+	//     without (dispatcher, TestDefaultsRecover). It is for schemes without credits.
+	//   - Breaker turns a part of the calls that fail into all of them; it is for who would rather fail at once than wait for a server that is gone.
+	Retry    RetryConfig
+	Hedge    HedgeConfig
+	Throttle ThrottleConfig
+	Breaker  BreakerConfig
 }
 
 // Client is a session with one server, on an endpoint of its own or a shared one.
@@ -65,7 +76,7 @@ func dial(ctx context.Context, address string, cfg ClientConfig) (*Client, error
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{Session: Session{ep: cfg.Shared, policy: policy}}
+	c := &Client{Session: Session{ep: cfg.Shared, policy: policy, guard: cfg.guard()}}
 	if c.ep == nil {
 		endpoint := cfg.endpoint()
 		if (endpoint.Interface == "" || endpoint.Mode == ModeUDP) && !endpoint.Address.IsValid() {
@@ -92,7 +103,7 @@ func dial(ctx context.Context, address string, cfg ClientConfig) (*Client, error
 
 // NewSession opens one more session with the same server, on the same connection: another virtual client with credits of its own.
 func (c *Client) NewSession() (*Session, error) {
-	s := &Session{ep: c.ep, core: c.core, to: c.to, policy: c.policy}
+	s := &Session{ep: c.ep, core: c.core, to: c.to, policy: c.policy, guard: c.guard}
 	if err := s.open(); err != nil {
 		return nil, err
 	}
@@ -117,6 +128,7 @@ type Session struct {
 	core   *core // the dispatcher that has its connection
 	to     wire.Addr
 	policy func() client.Policy // nil = none
+	guard  *client.Guard        // of the client, and its dispatcher's owner's; nil = none
 	inner  *dispatcher.Session
 }
 
@@ -131,7 +143,9 @@ func (s *Session) open() error {
 			err = ErrClosed
 			return
 		}
-		s.inner, err = d.OpenWith(now, s.to, policy)
+		if s.inner, err = d.OpenWith(now, s.to, policy); err == nil {
+			d.SetGuard(s.inner, s.guard)
+		}
 	})
 	if stopped != nil {
 		return stopped
@@ -155,6 +169,21 @@ func (s *Session) Close() error {
 		return nil
 	}
 	return err
+}
+
+// SetAlternate has the session's hedges sent over another one, perhaps to another server that holds the same; nil = over itself. Both must be on one endpoint
+// (ClientConfig.Shared) and one of its dispatchers, which an endpoint with one always is.
+func (s *Session) SetAlternate(other *Session) error {
+	if other != nil && other.core != s.core {
+		return ErrOtherDispatcher
+	}
+	return s.do(func(*dispatcher.Dispatcher, clock.Time) {
+		if other == nil {
+			s.inner.SetAlternate(nil)
+		} else {
+			s.inner.SetAlternate(other.inner)
+		}
+	})
 }
 
 // Credit is what one end has in its books about the credits of one session.
@@ -183,6 +212,12 @@ type Call struct {
 	Deadline clock.Time // zero = none
 	Priority uint8      // 1 is shed last, 128 first, by schemes that shed by rank; 0 = the session's scheme gives it one, if it does that
 	Reply    []byte     // the reply is appended
+	// Criticality says how much the call matters; Repeatable, that it may be tried again and hedged; NoWait, that it fails at once if there is no credit; and
+	// AttemptsLeft, what the request said for which it is made. Inherit fills them in from a context.
+	Criticality  Criticality
+	Repeatable   bool
+	NoWait       bool
+	AttemptsLeft uint8
 	// Done is called exactly once, on the endpoint's loop: it must not block, and may start calls. On an endpoint that is
 	// closed it is called before Start returns; so one that starts the next call looks for OutcomeClosed first, or recurses for ever.
 	Done func(*Call)
@@ -206,7 +241,13 @@ func (c *Call) Timing() Timing { return c.inner.Timing }
 // Retransmissions is how often the request was sent again.
 func (c *Call) Retransmissions() int { return c.inner.Retransmissions }
 
-// Number is the request's running number in its session, once it was sent.
+// Attempts is how many attempts it took, hedges included; 0 where the client does nothing about calls that fail.
+func (c *Call) Attempts() int { return c.inner.Attempts() }
+
+// RetryAfter is for how long a server that refused the call expects to refuse the like; 0 = it does not say.
+func (c *Call) RetryAfter() time.Duration { return c.inner.RetryAfter }
+
+// Number is the request's running number in its session, once it was sent; of several attempts, that of the last.
 func (c *Call) Number() (uint64, bool) { return c.inner.Number() }
 
 // Start starts the call on the session. It does not block.
@@ -218,7 +259,7 @@ func (s *Session) Start(c *Call) {
 	in := &c.inner
 	in.Outcome, in.Reason, in.Advice, in.Timing, in.Retransmissions = 0, 0, 0, Timing{}, 0 // of its last use
 	in.Session, in.Method, in.Payload, in.Deadline, in.Reply = s.inner, c.Method, c.Payload, c.Deadline, c.Reply
-	in.Priority = c.Priority
+	in.Priority, in.Criticality, in.Repeatable, in.NoWait, in.AttemptsLeft = c.Priority, c.Criticality, c.Repeatable, c.NoWait, c.AttemptsLeft
 	if c.start.Run == nil {
 		c.start.Run = func(d *dispatcher.Dispatcher, now clock.Time) { d.Submit(now, in) }
 		c.cancel.Run = func(d *dispatcher.Dispatcher, now clock.Time) { d.Cancel(now, in) }
@@ -264,7 +305,8 @@ func (e *Endpoint) putWaiter(w *waiter) {
 }
 
 // Call sends a request and appends the reply to buf, which it returns. It blocks until there is a credit and an answer, bounded by the
-// context. Every cause of failure has an error of its own; the payload is the caller's again when Call returns.
+// context. Every cause of failure has an error of its own; the payload is the caller's again when Call returns. [Repeatable], [WithCriticality] and [NoWait] say more
+// of the call, by its context. When the context ends, the server is told: what waits there does not start, and what runs has its context cancelled.
 func (s *Session) Call(ctx context.Context, method string, payload, buf []byte) ([]byte, error) {
 	reply, _, err := s.CallTimed(ctx, method, payload, buf)
 	return reply, err
@@ -273,23 +315,36 @@ func (s *Session) Call(ctx context.Context, method string, payload, buf []byte) 
 // deadlineMax is what a later deadline counts as: an instant further away is not to be had in nanoseconds.
 const deadlineMax = 100 * 365 * 24 * time.Hour
 
+// deadlineOf is a context's deadline on our clock.
+func deadlineOf(ctx context.Context) clock.Time {
+	at, ok := ctx.Deadline()
+	if !ok {
+		return 0
+	}
+	return clock.Now().Add(min(time.Until(at), deadlineMax))
+}
+
+// deadlineSlack is how much earlier than ours the timer of a context with the same deadline may be.
+const deadlineSlack = time.Millisecond
+
 // CallTimed is Call, and says where the time of an answered call went.
 func (s *Session) CallTimed(ctx context.Context, method string, payload, buf []byte) ([]byte, Timing, error) {
 	if err := ctx.Err(); err != nil {
 		return buf, Timing{}, unsent(err)
 	}
 	w := s.ep.getWaiter()
-	w.Method, w.Payload, w.Reply, w.Call.Deadline = wire.MethodOf(method), payload, buf, 0
-	if at, ok := ctx.Deadline(); ok {
-		w.Call.Deadline = clock.Now().Add(min(time.Until(at), deadlineMax))
-	}
+	w.Method, w.Payload, w.Reply = wire.MethodOf(method), payload, buf
+	w.Inherit(ctx)
 	s.Start(&w.Call)
 	cancelled := false
 	select {
 	case <-w.wake:
 	case <-ctx.Done():
-		// The call's own deadline does the same; a cancellation has to be told.
-		cancelled = s.core.loop.Post(&w.cancel)
+		// At its deadline the call ends by itself, and so does what runs for it; only a cancellation has to be told. One that was told at the
+		// deadline would race with it, and the handler's context would say one or the other.
+		if w.Call.Deadline == 0 || clock.Now().Add(deadlineSlack) < w.Call.Deadline {
+			cancelled = s.core.loop.Post(&w.cancel)
+		}
 		<-w.wake
 	}
 	err := w.Err()

@@ -14,10 +14,13 @@ import (
 //
 // One that was asked for Done, or that ended while its handler ran, is never used again for another request, since its
 // children may outlive the handler.
+//
+// It ends with context.Canceled when nobody waits for the answer any more: the client cancelled the call, gave it up, or ended its session.
 type requestContext struct {
 	deadline clock.Time
 	life     *life
-	used     atomic.Bool // it holds what a context keeps for ever: a channel, or an error
+	options  callOptions // what its request says of the calls that its handler makes
+	state    atomic.Uint32
 
 	mu    sync.Mutex
 	at    time.Time // deadline, once somebody asked: the answer must always be the same
@@ -25,6 +28,26 @@ type requestContext struct {
 	err   error
 	timer *time.Timer
 	after map[*afterFunc]struct{}
+}
+
+// The states of a request's context. Who interrupts it (the dispatcher's owner) and whose handler returns (a worker) meet here.
+const (
+	contextIdle  = iota // no handler runs with it
+	contextFresh        // a handler runs, and it holds nothing that a context keeps for ever
+	contextUsed         // it holds a channel or an error, for ever
+)
+
+// begin has a handler run with the context.
+func (c *requestContext) begin(deadline clock.Time, l *life, o callOptions) {
+	c.deadline, c.life, c.options = deadline, l, o
+	c.state.Store(contextFresh)
+}
+
+// interrupt ends the context of a request that nobody waits for any more; of none if its handler has returned.
+func (c *requestContext) interrupt() {
+	if c.state.CompareAndSwap(contextFresh, contextUsed) || c.state.Load() == contextUsed {
+		c.end(context.Canceled)
+	}
 }
 
 // life is what the contexts of an endpoint's requests have in common: they end with it. Only those that were asked for Done
@@ -85,14 +108,14 @@ func (c *requestContext) Deadline() (time.Time, bool) {
 	return c.at, true
 }
 
-// Done is closed at the deadline, or when the handler has returned, or when the endpoint is closed.
+// Done is closed at the deadline, or when nobody waits for the answer any more, when the handler has returned, or when the endpoint is closed.
 func (c *requestContext) Done() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.done != nil {
 		return c.done
 	}
-	c.used.Store(true)
+	c.state.Store(contextUsed)
 	c.done = make(chan struct{})
 	switch {
 	case c.err != nil:
@@ -119,8 +142,13 @@ func (c *requestContext) Err() error {
 	return c.err
 }
 
-// Value holds nothing.
-func (c *requestContext) Value(any) any { return nil }
+// Value holds what the request says of the calls that its handler makes, for those; see WithCriticality.
+func (c *requestContext) Value(key any) any {
+	if _, ok := key.(optionsKey); ok {
+		return &c.options
+	}
+	return nil
+}
 
 // AfterFunc calls f in a goroutine of its own when the context ends. Package context looks for this method, and with it starts
 // no goroutine for a child.
@@ -157,7 +185,7 @@ func (c *requestContext) endLocked(err error) {
 	if c.err != nil {
 		return
 	}
-	c.used.Store(true)
+	c.state.Store(contextUsed)
 	c.err = err
 	if c.timer != nil {
 		c.timer.Stop()
@@ -174,10 +202,10 @@ func (c *requestContext) endLocked(err error) {
 
 // finish ends the context if anybody waits for it, and reports whether it may serve another request.
 func (c *requestContext) finish() (reusable bool) {
-	if c.used.Load() {
-		c.end(context.Canceled)
-		return false
+	if c.state.CompareAndSwap(contextFresh, contextIdle) {
+		c.at = time.Time{}
+		return true
 	}
-	c.at = time.Time{}
-	return true
+	c.end(context.Canceled)
+	return false
 }

@@ -135,6 +135,9 @@ func (c *EndpointConfig) core() dispatcher.Config {
 	rand.Read(epoch[:]) // never fails: crypto/rand aborts the process instead
 	rand.Read(core.TokenKey[:])
 	core.Epoch = binary.BigEndian.Uint32(epoch[:])>>8 | 1
+	var seed [8]byte
+	rand.Read(seed[:])
+	core.Seed = binary.BigEndian.Uint64(seed[:])
 	return core
 }
 

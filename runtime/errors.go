@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/stillwater-rpc/stillwater/dispatcher"
 	"github.com/stillwater-rpc/stillwater/wire"
@@ -14,7 +15,7 @@ var (
 	// ErrDeadline: the request was sent, and no answer came by the deadline; it may have run. It is a
 	// context.DeadlineExceeded.
 	ErrDeadline = fmt.Errorf("no answer by the deadline: %w", context.DeadlineExceeded)
-	// ErrNoCredit: the server granted no credit in time, and the request was never sent. It is a
+	// ErrNoCredit: the server granted no credit in time, or with [NoWait] there was none at once, and the request was never sent. It is a
 	// context.DeadlineExceeded as well.
 	ErrNoCredit = fmt.Errorf("no credit in time: %w", context.DeadlineExceeded)
 	// ErrPeerLost: the server is gone, or restarted, after the request was sent; it may have run.
@@ -27,8 +28,15 @@ var (
 	ErrTooLarge = errors.New("request does not fit into one packet")
 	// ErrQueueFull: too many calls of this session wait for a credit; the request was not sent.
 	ErrQueueFull = errors.New("too many calls wait for a credit")
-	// ErrThrottled: the client's half of the overload control refused the call; the request was not sent.
+	// ErrThrottled: the client's half of the overload control refused the call, or its throttle did; the request was not sent.
 	ErrThrottled = errors.New("held back by the client's overload control")
+	// ErrBreakerOpen: too many calls of this client have failed lately, and the request was not sent.
+	ErrBreakerOpen = errors.New("breaker is open: too many calls have failed lately")
+	// ErrUnavailable: the handler could not get what it needs from elsewhere. A [HandlerError] is one if the handler says so, by returning this error or one of the others
+	// here that a call of its own has ended with. Such a call is tried again if it is repeatable.
+	ErrUnavailable = errors.New("unavailable")
+	// ErrOtherDispatcher: two sessions that are to work together belong to different endpoints, or to different dispatchers of one.
+	ErrOtherDispatcher = errors.New("sessions of different dispatchers: dial both on one endpoint with one dispatcher")
 	// ErrClosed: the session, client or endpoint is closed.
 	ErrClosed = errors.New("closed")
 )
@@ -48,10 +56,28 @@ func (e *RejectedError) Error() string {
 }
 
 // HandlerError is an error that the handler returned.
-type HandlerError struct{ Message string }
+type HandlerError struct {
+	Message     string
+	Unavailable bool // it could not get what it needs from elsewhere
+}
 
 // Error is the handler's text.
 func (e *HandlerError) Error() string { return e.Message }
+
+// Is makes it an ErrUnavailable, if it is one.
+func (e *HandlerError) Is(target error) bool { return e.Unavailable && target == ErrUnavailable }
+
+// unavailable are the errors of a handler that say that it could not get what it needs from elsewhere.
+var unavailable = []error{ErrUnavailable, ErrDeadline, ErrNoCredit, ErrPeerLost, ErrQueueFull, ErrThrottled, ErrBreakerOpen}
+
+// isUnavailable reports whether another attempt at a handler that returned the error may have better luck. What was refused with the advice not to try again has not: the
+// advice is for all layers.
+func isUnavailable(err error) bool {
+	if rejected, ok := errors.AsType[*RejectedError](err); ok {
+		return !rejected.DoNotRetry && (rejected.Reason == wire.RejectOverloaded || rejected.Reason == wire.RejectDraining)
+	}
+	return slices.ContainsFunc(unavailable, func(is error) bool { return errors.Is(err, is) })
+}
 
 // rejected holds one error per reason and advice, so that a rejection, which is common when it matters, allocates nothing.
 var rejected = func() (table [16][2]*RejectedError) {
@@ -69,6 +95,8 @@ func (c *Call) Err() error {
 		return nil
 	case dispatcher.OutcomeHandlerError:
 		return &HandlerError{Message: string(c.Reply[c.replyFrom:])}
+	case dispatcher.OutcomeUnavailable:
+		return &HandlerError{Message: string(c.Reply[c.replyFrom:]), Unavailable: true}
 	case dispatcher.OutcomePanic:
 		return ErrPanic
 	case dispatcher.OutcomeReplyTooLarge:
@@ -93,6 +121,8 @@ func (c *Call) Err() error {
 		return ErrTooLarge
 	case dispatcher.OutcomeThrottled:
 		return ErrThrottled
+	case dispatcher.OutcomeBreakerOpen:
+		return ErrBreakerOpen
 	default:
 		return ErrClosed
 	}

@@ -22,7 +22,9 @@ const (
 	OutcomeQueueFull     = dispatcher.OutcomeQueueFull     // never sent: too many calls wait in this session
 	OutcomeTooLarge      = dispatcher.OutcomeTooLarge      // never sent: does not fit into a packet
 	OutcomeClosed        = dispatcher.OutcomeClosed        // the session was closed
-	OutcomeThrottled     = dispatcher.OutcomeThrottled     // never sent: the client's half of the overload control refused it
+	OutcomeThrottled     = dispatcher.OutcomeThrottled     // never sent: the client's half of the overload control refused it, or its throttle
+	OutcomeBreakerOpen   = dispatcher.OutcomeBreakerOpen   // never sent: too many calls to this server have failed lately
+	OutcomeUnavailable   = dispatcher.OutcomeUnavailable   // its handler could not get what it needs from elsewhere
 )
 
 // RejectReason is why a server refused a request before it ran.

@@ -8,7 +8,9 @@ import (
 	"log/slog"
 	"net/netip"
 	"runtime/debug"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -24,13 +26,23 @@ type Request struct {
 	Payload []byte
 	Method  string
 
-	inner *dispatcher.Request
-	ctx   *requestContext // &own, until a handler's children may hold that
-	own   requestContext
+	inner  *dispatcher.Request
+	server *Server
+	ctx    *requestContext // &own, until a handler's children may hold that
+	own    requestContext
+	// For who interrupts it, which is not the worker: a copy of ctx, and the function for dispatcher.Request.Interrupt.
+	current   atomic.Pointer[requestContext]
+	interrupt func()
 }
 
 // Deadline is the instant, on this machine's monotonic clock, after which nobody waits for the answer; zero = none.
 func (r *Request) Deadline() clock.Time { return r.inner.Deadline }
+
+// Criticality is how much the request matters; zero = it does not say, and counts as Critical.
+func (r *Request) Criticality() Criticality { return r.inner.Criticality }
+
+// Attempt is which attempt of its call this is: 0 for the first.
+func (r *Request) Attempt() int { return int(r.inner.Attempt) }
 
 // ID names the request within the server's boot: the session's handle here, and the request's running number in it.
 func (r *Request) ID() (session uint32, number uint64) { return r.inner.Session(), r.inner.Number() }
@@ -41,6 +53,9 @@ func (r *Request) Waited() (packetQueue, requestQueue time.Duration) { return r.
 // Handler answers one request: it appends the reply to the buffer it is lent and returns it. It runs on a worker and may block. The
 // payload, the buffer and the context are valid until it returns. An error becomes the caller's [HandlerError]; a panic
 // ends this call only.
+//
+// Calls that it makes with its context inherit the deadline, the criticality, and whether somebody above repeats the whole; and they end when nobody waits for the answer any
+// more, so a call that is cancelled stops the work in all layers. A handler that computes for long should look at the context's Err now and then.
 type Handler func(ctx context.Context, req *Request, reply []byte) ([]byte, error)
 
 // ServerConfig configures a server. The zero value serves over kernel UDP on a free port.
@@ -75,6 +90,11 @@ type ServerConfig struct {
 	// Weight says what share of the credits each session of a client gets where they are scarce: twice that of another's for twice its weight, and
 	// zero counts as 1. Nil = all have the same. It is asked when a session registers, on the loop: it must not block.
 	Weight func(client netip.AddrPort) uint8
+	// Admission says what else decides about a request: shares of levels, order of the queue, rates, warm-up. The zero value is safe.
+	Admission Admission
+	// Downstream are the sessions that this server's handlers call through, about once for each request. While calls wait there for credits, the server's own pool
+	// is at most what these sessions were granted, so that its clients wait, and not requests in its handlers. It is of no effect with schemes that have no pool.
+	Downstream []*Session
 	// DrainTimeout bounds the wait for admitted requests when Serve ends. 0 = 5 s.
 	DrainTimeout time.Duration
 }
@@ -117,6 +137,12 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	if _, err := baseline.Lookup(cfg.Scheme, cfg.Tuning); err != nil {
 		return nil, err
 	}
+	if err := checkAdmission(&cfg.Admission); err != nil {
+		return nil, fmt.Errorf("server's admission: %w", err)
+	}
+	if slices.Contains(cfg.Downstream, nil) {
+		return nil, errDownstreamNil
+	}
 	s := &Server{cfg: cfg, ep: cfg.Shared}
 	if s.ep == nil {
 		ep, err := Open(cfg.endpoint())
@@ -153,7 +179,7 @@ func (s *Server) serveConfig(i int) (dispatcher.ServeConfig, error) {
 		Credit:  credit.NewLedger(ledger, scheme.NewController()),
 		Workers: share(cmp.Or(s.cfg.Workers, dispatcher.WorkersDefault), i, count), Parallel: parallel,
 		QueueMax: share(dispatcher.QueueDefault, i, count), AdaptWorkers: s.cfg.AdaptWorkers,
-		TargetDelay: scheme.TargetDelay, DropThreshold: scheme.DropThreshold,
+		TargetDelay: scheme.TargetDelay, DropThreshold: scheme.DropThreshold, Admission: s.admission(),
 	}
 	if s.cfg.Weight != nil {
 		cfg.Weight = func(client wire.Addr) uint8 { return s.cfg.Weight(client.AddrPort()) }
@@ -182,23 +208,7 @@ func (s *Server) Stats() (Stats, error) { return s.ep.Stats() }
 // Handle registers a method by name. It fails when the name, or another with the same 64-bit hash, is registered already. A
 // method that is registered after Serve has begun is unknown to those who called it before.
 func (s *Server) Handle(method string, h Handler) error {
-	if h == nil {
-		return fmt.Errorf("registering method %s: no handler", method)
-	}
-	run := func(inner *dispatcher.Request) { s.run(method, h, inner) }
-	var err error
-	stopped := s.ep.each(func(c *core, _ clock.Time) {
-		if err == nil { // what the first one refuses, none gets
-			err = c.d.Register(&dispatcher.Method{Name: method, ID: wire.MethodOf(method), Run: run})
-		}
-	})
-	if stopped != nil {
-		return stopped
-	}
-	if err != nil {
-		return fmt.Errorf("registering a method: %w", err)
-	}
-	return nil
+	return s.HandleWith(method, MethodConfig{}, h)
 }
 
 // run calls the handler on a worker. The request's own Request and context stay with the request object, so that a call allocates nothing.
@@ -207,14 +217,21 @@ func (s *Server) run(method string, h Handler, inner *dispatcher.Request) {
 	if r == nil {
 		r = &Request{}
 		r.ctx = &r.own
+		r.current.Store(r.ctx)
+		r.interrupt = func() { r.current.Load().interrupt() }
 		inner.Shell = r
+		inner.Interrupt.Store(&r.interrupt)
 	}
-	r.Payload, r.Method, r.inner = inner.Payload, method, inner
-	r.ctx.deadline, r.ctx.life = inner.Deadline, &s.ep.life
+	r.Payload, r.Method, r.inner, r.server = inner.Payload, method, inner, s
+	r.ctx.begin(inner.Deadline, &s.ep.life, callOptions{criticality: inner.Criticality, left: inner.AttemptsLeft})
+	if inner.Abandoned() { // before there was a context to interrupt
+		r.ctx.interrupt()
+	}
 	inner.Status = wire.StatusPanic // until the handler has returned, which it need not: it may panic, or end its goroutine
 	defer func() {
 		if !r.ctx.finish() {
 			r.ctx = &requestContext{}
+			r.current.Store(r.ctx)
 		}
 		if v := recover(); v != nil {
 			inner.Status = wire.StatusPanic
@@ -229,6 +246,9 @@ func (s *Server) run(method string, h Handler, inner *dispatcher.Request) {
 	case err != nil:
 		inner.Reply = append(inner.Reply[:0], errorText(err)...)
 		inner.Status = wire.StatusHandlerError
+		if isUnavailable(err) {
+			inner.Status = wire.StatusUnavailable
+		}
 	case len(reply) > s.ep.replyMax: // not worth a copy
 		inner.Status, inner.Reply = wire.StatusTooLarge, inner.Reply[:0]
 	default:
@@ -292,6 +312,13 @@ func (s *Server) Serve(ctx context.Context) error {
 	})
 	if err != nil {
 		return err
+	}
+	if len(s.cfg.Downstream) > 0 {
+		done := make(chan struct{})
+		var pressing sync.WaitGroup
+		pressing.Go(func() { s.press(done) })
+		defer pressing.Wait()
+		defer close(done)
 	}
 	select {
 	case <-ctx.Done():

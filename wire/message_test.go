@@ -59,6 +59,20 @@ var token = func() (t wire.Token) {
 
 const tokenHex = "0001020304050607 08090a0b0c0d0e0f 1011121314151617 18191a1b1c1d1e1f"
 
+// TestCriticalityLevel: what is not said, or not known, counts as critical.
+func TestCriticalityLevel(t *testing.T) {
+	for code := range 256 {
+		c := wire.Criticality(code)
+		want := c
+		if code == 0 || code > 4 {
+			want = wire.Critical
+		}
+		if got := c.Level(); got != want {
+			t.Errorf("%d counts as %d", code, got)
+		}
+	}
+}
+
 // golden are the bytes of ARCHITECTURE.md, section 2, written out by hand.
 var golden = []struct {
 	name    string
@@ -71,12 +85,14 @@ var golden = []struct {
 	}, "01 00 0028 01020304 0000000000000005 0000000000000006 1122334455667788 00000007 0008 0009"},
 	{"request, everything", wire.TypeRequest, &wire.Request{
 		Retransmission: true, Unasked: true, Session: 1, Number: 2, Next: 3, Method: 4, Seq: 5, Slot: 6, Demand: 7,
-		HasBudget: true, Budget: 258 * time.Microsecond, Criticality: wire.Critical, Attempt: 2, Priority: 128,
+		HasBudget: true, Budget: 258 * time.Microsecond, Criticality: wire.Critical, Attempt: 2, Priority: 128, AttemptsLeft: 3,
 		Metadata: []byte("abc"), Payload: []byte("hello"),
 	}, "01 8f 003a 00000001 0000000000000002 0000000000000003 0000000000000004 00000005 0006 0007" +
-		"00000102 03 02 80 00 0003 616263 68656c6c6f"},
+		"00000102 03 02 80 03 0003 616263 68656c6c6f"},
 	{"request, a priority alone", wire.TypeRequest, &wire.Request{Priority: 1},
 		"01 02 002c 00000000 0000000000000000 0000000000000000 0000000000000000 00000000 0000 0000 00 00 01 00"},
+	{"request, attempts left alone", wire.TypeRequest, &wire.Request{AttemptsLeft: 1},
+		"01 02 002c 00000000 0000000000000000 0000000000000000 0000000000000000 00000000 0000 0000 00 00 00 01"},
 	{"request, no budget left", wire.TypeRequest, &wire.Request{HasBudget: true, Payload: []byte{0xff}},
 		"01 01 002d 00000000 0000000000000000 0000000000000000 0000000000000000 00000000 0000 0000 00000000 ff"},
 	{"register", wire.TypeRegister, &wire.Request{Register: true, Session: 0xa, Next: 1, Payload: []byte{1, 2}},
@@ -226,7 +242,7 @@ func TestMessageErrors(t *testing.T) {
 		{"longer than its type", wire.TypeBusy, "06 00 0015 00000001 0000000000000002 0003 0000 00", wire.ErrLength},
 		{"unknown reason", wire.TypeReject, "05 00 0024 00000001 0000000000000002 0000000000000003 00000004 0005 09 01 00 00 0000", wire.ErrStatus},
 		{"no reason", wire.TypeReject, "05 00 0024 00000001 0000000000000002 0000000000000003 00000004 0005 00 01 00 00 0000", wire.ErrStatus},
-		{"unknown status", wire.TypeReply, "04 00 002c 00000001 0000000000000002 0000000000000003 00000004 0005 04 00 00000006 00000007 00010000", wire.ErrStatus},
+		{"unknown status", wire.TypeReply, "04 00 002c 00000001 0000000000000002 0000000000000003 00000004 0005 05 00 00000006 00000007 00010000", wire.ErrStatus},
 		{"token flag without a token", wire.TypeOpen, "0b 01 0010 00000000 0102030405060708", wire.ErrLength},
 		{"token without its flag", wire.TypeOpen, "0b 00 0030 00000000 0000000000000001" + tokenHex, wire.ErrLength},
 		{"budget cut off", wire.TypeRequest, "01 01 002b 00000000 0000000000000000 0000000000000000 0000000000000000 00000000 0000 0000 000000", wire.ErrShort},
@@ -289,7 +305,7 @@ func TestCodesHaveNames(t *testing.T) {
 		if got := wire.RejectReason(code).String(); (got == "unknown") != (code == 0 || code > 8) {
 			t.Errorf("reason %d is called %q", code, got)
 		}
-		if got := wire.Status(code).String(); (got == "unknown") != (code > 3) {
+		if got := wire.Status(code).String(); (got == "unknown") != (code > 4) {
 			t.Errorf("status %d is called %q", code, got)
 		}
 	}

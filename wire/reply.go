@@ -17,10 +17,12 @@ const (
 	StatusHandlerError Status = 1 // the payload is the text of the handler's error
 	StatusPanic        Status = 2 // the handler panicked; the payload is empty, since it could tell secrets
 	StatusTooLarge     Status = 3 // the handler ran, and its answer does not fit into a packet
+	StatusUnavailable  Status = 4 // the handler could not get what it needs from elsewhere; the payload is the text of its error
 )
 
 var statusNames = [...]string{
 	StatusOK: "ok", StatusHandlerError: "handler error", StatusPanic: "panic", StatusTooLarge: "too large",
+	StatusUnavailable: "unavailable",
 }
 
 // String names the status.

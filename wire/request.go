@@ -49,8 +49,11 @@ type Request struct {
 	Criticality    Criticality
 	Attempt        uint8 // 0 for the first
 	Priority       uint8 // rank among its like, 1 the last to be shed; 0 = not said
-	Metadata       []byte
-	Payload        []byte
+	// AttemptsLeft is how many attempts the receiver may make at each call that it makes for this request. 1 = one: whoever is above repeats the whole. 0 = not
+	// said: nobody above does.
+	AttemptsLeft uint8
+	Metadata     []byte
+	Payload      []byte
 }
 
 // Length is the size of the message.
@@ -68,7 +71,18 @@ func (r *Request) Length() int {
 	return n
 }
 
-func (r *Request) hasClass() bool { return r.Criticality != 0 || r.Attempt != 0 || r.Priority != 0 }
+func (r *Request) hasClass() bool {
+	return r.Criticality != 0 || r.Attempt != 0 || r.Priority != 0 || r.AttemptsLeft != 0
+}
+
+// Level is the criticality as it counts where levels are compared: one that is not set, or not known, is [Critical], as in the SRE book (chapter 21): who says
+// nothing must not be shed before those who say that they can be.
+func (c Criticality) Level() Criticality {
+	if c < Sheddable || c > CriticalPlus {
+		return Critical
+	}
+	return c
+}
 
 // typeAndFlags are the first two bytes.
 func (r *Request) typeAndFlags() (Type, MessageFlags) {
@@ -111,7 +125,7 @@ func (r *Request) Append(b []byte) []byte {
 		at += 4
 	}
 	if r.hasClass() {
-		m[at], m[at+1], m[at+2], m[at+3] = byte(r.Criticality), r.Attempt, r.Priority, 0
+		m[at], m[at+1], m[at+2], m[at+3] = byte(r.Criticality), r.Attempt, r.Priority, r.AttemptsLeft
 		at += 4
 	}
 	if len(r.Metadata) > 0 {
@@ -167,7 +181,7 @@ func (r *Request) parseOptional(b []byte, flags MessageFlags) error {
 		if len(b) < 4 {
 			return ErrShort
 		}
-		r.Criticality, r.Attempt, r.Priority = Criticality(b[0]), b[1], b[2]
+		r.Criticality, r.Attempt, r.Priority, r.AttemptsLeft = Criticality(b[0]), b[1], b[2], b[3]
 		b = b[4:]
 	}
 	if flags&requestMetadata != 0 {

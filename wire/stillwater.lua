@@ -31,11 +31,11 @@ local messages = {
     [18] = { name = "window", size = 8, payload = true },
 }
 local optional = {
-    [1] = { {0x01, {4, "budget"}}, {0x02, {1, "criticality"}, {1, "attempt"}, {1, "priority"}, {1, "reserved"}}, {0x04, {2, "metadata_length"}, {0, "metadata"}} },
-    [2] = { {0x01, {4, "budget"}}, {0x02, {1, "criticality"}, {1, "attempt"}, {1, "priority"}, {1, "reserved"}}, {0x04, {2, "metadata_length"}, {0, "metadata"}} },
+    [1] = { {0x01, {4, "budget"}}, {0x02, {1, "criticality"}, {1, "attempt"}, {1, "priority"}, {1, "attempts_left"}}, {0x04, {2, "metadata_length"}, {0, "metadata"}} },
+    [2] = { {0x01, {4, "budget"}}, {0x02, {1, "criticality"}, {1, "attempt"}, {1, "priority"}, {1, "attempts_left"}}, {0x04, {2, "metadata_length"}, {0, "metadata"}} },
     [11] = { {0x01, {32, "token"}} },
 }
-local statuses = { [0] = "ok", [1] = "handler error", [2] = "panic", [3] = "too large" }
+local statuses = { [0] = "ok", [1] = "handler error", [2] = "panic", [3] = "too large", [4] = "unavailable" }
 local reasons = { [1] = "overloaded", [2] = "expired", [3] = "over limit", [4] = "unknown method", [5] = "draining", [6] = "cancelled", [7] = "no slot", [8] = "too large" }
 local advices = { [0] = "none", [1] = "do not retry" }
 local criticalities = { [0] = "unset", [1] = "sheddable", [2] = "sheddable plus", [3] = "critical", [4] = "critical plus" }
@@ -64,7 +64,7 @@ local f = {
     type = ProtoField.uint8("stillwater.type", "Type", base.DEC, types),
     message_flags = ProtoField.uint8("stillwater.message_flags", "Flags", base.HEX),
     has_budget = ProtoField.bool("stillwater.message_flags.budget", "Budget", 8, nil, 0x01),
-    has_class = ProtoField.bool("stillwater.message_flags.class", "Criticality, attempt and priority", 8, nil, 0x02),
+    has_class = ProtoField.bool("stillwater.message_flags.class", "Criticality, attempt, priority and attempts left", 8, nil, 0x02),
     has_metadata = ProtoField.bool("stillwater.message_flags.metadata", "Metadata", 8, nil, 0x04),
     unasked = ProtoField.bool("stillwater.message_flags.unasked", "Without a credit", 8, nil, 0x08),
     retransmission = ProtoField.bool("stillwater.message_flags.retransmission", "Retransmission", 8, nil, 0x80),
@@ -85,6 +85,7 @@ local f = {
     criticality = ProtoField.uint8("stillwater.criticality", "Criticality", base.DEC, criticalities),
     attempt = ProtoField.uint8("stillwater.attempt", "Attempt", base.DEC),
     priority = ProtoField.uint8("stillwater.priority", "Priority", base.DEC),
+    attempts_left = ProtoField.uint8("stillwater.attempts_left", "Attempts left", base.DEC),
     metadata_length = ProtoField.uint16("stillwater.metadata_length", "Length of the metadata", base.DEC),
     metadata = ProtoField.bytes("stillwater.metadata", "Metadata"),
     server_session = ProtoField.uint32("stillwater.server_session", "Session, the server's handle", base.HEX),

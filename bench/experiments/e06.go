@@ -16,8 +16,8 @@ func e6() *Experiment {
 		About: "1,000 clients, exponential 10us. The staircase is 400k, 800k, 1.2M, 800k and 400k a second; the step is 0.4, 1.4 and 0.4 times the capacity. Recovery is from the\n" +
 			"beginning of the overload until goodput is, and for 10 ms stays in the mean, at least 95 % of what the stage before or the capacity gives; lowest after: of any 10 ms\n" +
 			"after the overload, of what that stage settles at. A dash: not within its stage.",
-		figures: []string{figGoodput, figRecovery, figDip, figP99, figSLO, figDrops, figUnsent},
-		jobs:    e6Jobs, derive: e6Derive, judge: e6Judge,
+		Figures: []string{figGoodput, figRecovery, figDip, figP99, figSLO, figDrops, figUnsent},
+		Jobs:    e6Jobs, Derive: e6Derive, Judge: e6Judge,
 	}
 }
 
@@ -51,7 +51,7 @@ func e6Jobs(size Size) (all []job) {
 				s.Demand = append(s.Demand, simulate.Step{At: simulate.Duration(stage) * simulate.Duration(i), PerS: rate})
 			}
 			s.Window, s.Measure = simulate.Duration(spikeWindow), simulate.Duration(stage)*simulate.Duration(len(s.Demand))
-			all = append(all, job{at: name, scheme: scheme, seeds: seeds, play: playing(s)})
+			all = append(all, job{At: name, Arm: scheme, Seeds: seeds, Play: playing(s)})
 		}
 	}
 	return all
@@ -102,7 +102,7 @@ const (
 )
 
 func e6Judge(t *Table) []Check {
-	ours, none := t.of(baseline.Stillwater), t.of(baseline.None)
+	ours, none := t.Of(baseline.Stillwater), t.Of(baseline.None)
 	return []Check{
 		bound("ours: recovery", ours, figRecovery, float64(recoveryMax), false),
 		bound("ours: lowest goodput after the overload", ours, figDip, dipMin, true),

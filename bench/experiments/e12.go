@@ -16,12 +16,12 @@ func e12() *Experiment {
 		ID: "E12", Title: "the paper's load curves",
 		About: "10 workers, RTT 10 us, SLO 10 (service + RTT), open loop. Loads are multiples of the capacity, 10 / (service + packet costs). SEDA, which begins with a\n" +
 			"few requests per second, is run at the full size alone, with 2 s of warm-up; DAGOR takes 100 ms, more than the small size gives.",
-		figures: []string{figOffered, figGoodput, figShare, figNet, figP50, figP99, figSLO, figDrops, figUnsent, figCredits},
-		charts: []chart{
-			{figure: figShare, title: "Goodput over load", x: "load, times the capacity"},
-			{figure: figP99, title: "p99 over load", x: "load, times the capacity", slo: true, logY: true},
+		Figures: []string{figOffered, figGoodput, figShare, figNet, figP50, figP99, figSLO, figDrops, figUnsent, figCredits},
+		Charts: []chart{
+			{Figure: figShare, Title: "Goodput over load", X: "load, times the capacity"},
+			{Figure: figP99, Title: "p99 over load", X: "load, times the capacity", Line: true, LogY: true},
 		},
-		jobs: e12Jobs, judge: e12Judge,
+		Jobs: e12Jobs, Judge: e12Judge,
 	}
 }
 
@@ -31,7 +31,7 @@ func service(shape workload.Shape, mean time.Duration) workload.ServiceTime {
 }
 
 // warmup scales the size's: a shorter service takes as many calls in a shorter time.
-func (s Size) warmup(service time.Duration) simulate.Duration {
+func warmup(s Size, service time.Duration) simulate.Duration {
 	if service < 10*time.Microsecond {
 		return simulate.Duration(s.Warmup * 3 / 10)
 	}
@@ -39,9 +39,9 @@ func (s Size) warmup(service time.Duration) simulate.Duration {
 }
 
 // atLoad is the scenario at a multiple of its capacity.
-func (s Size) atLoad(w simulate.Scenario, load float64) simulate.Scenario {
+func atLoad(s Size, w simulate.Scenario, load float64) simulate.Scenario {
 	if w.Warmup == 0 {
-		w.Warmup = s.warmup(w.Complete().Service.Mean)
+		w.Warmup = warmup(s, w.Complete().Service.Mean)
 	}
 	w.Demand = []simulate.Step{{PerS: load * w.Capacity()}}
 	if w.Measure == 0 {
@@ -101,19 +101,19 @@ func e12Jobs(size Size) (all []job) {
 			}
 			for _, scheme := range schemes {
 				s := simulate.Scenario{Scheme: scheme, Clients: c.clients, Service: c.service}
-				j := job{panel: panel, at: fmt.Sprintf("%gx", load), x: load, scheme: scheme, clients: c.clients}
+				j := job{Panel: panel, At: fmt.Sprintf("%gx", load), X: load, Arm: scheme, Clients: c.clients}
 				switch scheme {
 				case baseline.SEDA:
-					s.Warmup, j.seeds = simulate.Duration(sedaWarmup), sedaSeeds
+					s.Warmup, j.Seeds = simulate.Duration(sedaWarmup), sedaSeeds
 				case baseline.DAGOR: // its cut moves once a millisecond, however short the service is
 					s.Warmup = simulate.Duration(size.Warmup)
 				case baseline.None:
-					j.seeds = 1
+					j.Seeds = 1
 				}
-				if load < crowded && j.seeds == 0 {
-					j.seeds = min(size.Seeds, calmSeeds)
+				if load < crowded && j.Seeds == 0 {
+					j.Seeds = min(size.Seeds, calmSeeds)
 				}
-				j.play = playing(size.atLoad(s, load))
+				j.Play = playing(atLoad(size, s, load))
 				all = append(all, j)
 			}
 		}
@@ -138,7 +138,7 @@ const (
 )
 
 func e12Judge(t *Table) []Check {
-	ours, none := t.of(baseline.Stillwater), t.of(baseline.None)
+	ours, none := t.Of(baseline.Stillwater), t.Of(baseline.None)
 	few := func(r *Row) bool { return r.Clients <= fewClients }
 	return []Check{
 		behind(t),
@@ -156,7 +156,7 @@ func behind(t *Table) Check {
 	if t.Size.Seeds == 1 {
 		limit = behindOne
 	}
-	for _, r := range t.of(baseline.Stillwater) {
+	for _, r := range t.Of(baseline.Stillwater) {
 		best := (*Row)(nil)
 		for _, other := range t.Rows {
 			if other.Point() == r.Point() && other != r && (best == nil || other.Mean(figGoodput) > best.Mean(figGoodput)) {
@@ -176,7 +176,7 @@ func behind(t *Table) Check {
 		}
 		if mean < worst {
 			worst = mean
-			at = fmt.Sprintf("%+.2f %% +- %.2f at %s, against %s", 100*mean, 100*half, r.Point(), best.Scheme)
+			at = fmt.Sprintf("%+.2f %% +- %.2f at %s, against %s", 100*mean, 100*half, r.Point(), best.Arm)
 		}
 	}
 	text := fmt.Sprintf("ours is not below the best by more than %.1f %%: the least is %s", 100*limit, at)
@@ -186,7 +186,7 @@ func behind(t *Table) Check {
 	case missed+open > 0:
 		text += fmt.Sprintf(" (95 %% interval); %d of %d points miss it, of %d more the interval reaches that far", missed, points, open)
 	}
-	return Check{missed == 0, text}
+	return Check{Met: missed == 0, Text: text}
 }
 
 // student is the 97.5 % quantile of Student's t, by degrees of freedom.

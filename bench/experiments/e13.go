@@ -20,12 +20,12 @@ func e13() *Experiment {
 		ID: "E13", Title: "sizes beyond the paper",
 		About: "Exponential 10us at 2x. Every client has called once before. Sparse: each call is of another client; dense: whoever wakes up makes 10 calls; together: 50 clients wake up at\n" +
 			"the same instant. At last 10 busy clients at 1.5x among 10,000 that hold what they were given when they registered. Packets, explicit credit messages and events of the simulation, timers included, are of both ends, for each request that arrived.",
-		figures: []string{figGoodput, figShare, figP99, figDrops, figPackets, figCredits, figEvents, figHost, figHeap},
-		charts: []chart{
-			{figure: figShare, title: "Goodput at 2x", named: true},
-			{figure: figEvents, title: "Events a request", named: true},
+		Figures: []string{figGoodput, figShare, figP99, figDrops, figPackets, figCredits, figEvents, figHost, figHeap},
+		Charts: []chart{
+			{Figure: figShare, Title: "Goodput at 2x", Named: true},
+			{Figure: figEvents, Title: "Events a request", Named: true},
 		},
-		jobs: e13Jobs, judge: e13Judge,
+		Jobs: e13Jobs, Judge: e13Judge,
 	}
 }
 
@@ -69,12 +69,12 @@ func e13Jobs(size Size) (all []job) {
 				s := simulate.Scenario{Scheme: scheme, Clients: clients, Crowd: c.crowd, Service: service(workload.Exponential, 10*time.Microsecond)}
 				s.Greet = simulate.Duration(float64(clients) / (greetLoad * s.Capacity()) * float64(time.Second))
 				s.Warmup = simulate.Duration(30 * time.Millisecond)
-				j := job{panel: c.name, at: fmt.Sprintf("%d clients", clients), x: float64(clients), clients: clients, scheme: scheme}
-				s = (Size{Calls: crowdCalls * size.Calls}).atLoad(s, 2)
-				j.play = playing(s)
-				j.seeds = 1
+				j := job{Panel: c.name, At: fmt.Sprintf("%d clients", clients), X: float64(clients), Clients: clients, Arm: scheme}
+				s = atLoad(Size{Calls: crowdCalls * size.Calls}, s, 2)
+				j.Play = playing(s)
+				j.Seeds = 1
 				if size.Full && scheme == baseline.Stillwater {
-					j.alone, j.play = true, e13Measured(s)
+					j.Alone, j.Play = true, e13Measured(s)
 				}
 				all = append(all, j)
 			}
@@ -83,7 +83,7 @@ func e13Jobs(size Size) (all []job) {
 	for _, scheme := range rivals {
 		s := simulate.Scenario{Scheme: scheme, Clients: 10, Crowd: simulate.Crowd{Idle: busyIdle}, Service: service(workload.Exponential, 10*time.Microsecond)}
 		s.Warmup = simulate.Duration(100 * time.Millisecond)
-		all = append(all, job{panel: busyAmong, at: "10 among 10000", scheme: scheme, seeds: min(size.Seeds, busySeeds), play: playing(size.atLoad(s, 1.5))})
+		all = append(all, job{Panel: busyAmong, At: "10 among 10000", Arm: scheme, Seeds: min(size.Seeds, busySeeds), Play: playing(atLoad(size, s, 1.5))})
 	}
 	return all
 }
@@ -124,27 +124,27 @@ func cpuTime() (time.Duration, error) {
 
 func e13Judge(t *Table) []Check {
 	at2x := func(scheme string) []*Row {
-		return only(t.of(scheme), func(r *Row) bool { return r.Panel != busyAmong })
+		return only(t.Of(scheme), func(r *Row) bool { return r.Panel != busyAmong })
 	}
 	checks := []Check{bound("ours at 2x: goodput of the capacity", at2x(baseline.Stillwater), figShare, manyMin, true)}
 	for _, c := range crowds {
-		rows := only(t.of(baseline.Stillwater), func(r *Row) bool { return r.Panel == c.name })
+		rows := only(t.Of(baseline.Stillwater), func(r *Row) bool { return r.Panel == c.name })
 		for _, figure := range []string{figPackets, figEvents} {
 			checks = append(checks, flat(c.name, rows, figure))
 		}
 	}
 	checks = append(checks, bound("ours: 10 busy clients among 10,000 idle ones, of the capacity",
-		only(t.of(baseline.Stillwater), func(r *Row) bool { return r.Panel == busyAmong }), figShare, busyMin, true))
-	if most := t.row(fmt.Sprintf("sparse, %d clients", manyMost), baseline.Stillwater); most != nil {
+		only(t.Of(baseline.Stillwater), func(r *Row) bool { return r.Panel == busyAmong }), figShare, busyMin, true))
+	if most := t.Row(fmt.Sprintf("sparse, %d clients", manyMost), baseline.Stillwater); most != nil {
 		heap := most.Mean(figHeap) * manyMost
-		checks = append(checks, Check{heap <= heapMax, fmt.Sprintf("1,000,000 clients in at most 4 GiB: %.2f GiB of heap at the end of the run", heap/(1<<30))})
-		first := t.row("sparse, 100 clients", baseline.Stillwater).Mean(figHost)
+		checks = append(checks, Check{Met: heap <= heapMax, Text: fmt.Sprintf("1,000,000 clients in at most 4 GiB: %.2f GiB of heap at the end of the run", heap/(1<<30))})
+		first := t.Row("sparse, 100 clients", baseline.Stillwater).Mean(figHost)
 		for _, c := range []struct {
 			clients int
 			times   float64
 		}{{10_000, hostMax}, {manyMost, hostMaxMost}} {
-			times := t.row(fmt.Sprintf("sparse, %d clients", c.clients), baseline.Stillwater).Mean(figHost) / first
-			checks = append(checks, Check{times <= c.times, fmt.Sprintf("ours, sparse: a call costs the simulating CPU with %d clients at most %.1f times of what it does with 100: %.2f", c.clients, c.times, times)})
+			times := t.Row(fmt.Sprintf("sparse, %d clients", c.clients), baseline.Stillwater).Mean(figHost) / first
+			checks = append(checks, Check{Met: times <= c.times, Text: fmt.Sprintf("ours, sparse: a call costs the simulating CPU with %d clients at most %.1f times of what it does with 100: %.2f", c.clients, c.times, times)})
 		}
 	}
 	return append(checks, collapse(at2x(baseline.None), figShare, collapsedMax))
@@ -163,6 +163,6 @@ func flat(name string, rows []*Row, figure string) Check {
 		}
 	}
 	times := most.Mean(figure) / first
-	return Check{times <= flatMax, fmt.Sprintf("ours, %s: %s a request do not grow by more than %.0f %% with the number of clients: %.3f with %s, %.3f with %s",
-		name, k.title, 100*(flatMax-1), first, rows[0].At, most.Mean(figure), most.At)}
+	return Check{Met: times <= flatMax, Text: fmt.Sprintf("ours, %s: %s a request do not grow by more than %.0f %% with the number of clients: %.3f with %s, %.3f with %s",
+		name, k.Title, 100*(flatMax-1), first, rows[0].At, most.Mean(figure), most.At)}
 }

@@ -15,8 +15,8 @@ func e14() *Experiment {
 		ID: "E14", Title: "a lossy fabric",
 		About: "100 clients, exponential 10us at 0.8x, calls without a deadline. Packets are lost, doubled or held back at random, whatever they carry. Afterwards the demand ends, and\n" +
 			"every call must come to its one outcome: a stalled one is a client that waits for ever, a violation a call with two outcomes or a handler that ran twice.",
-		figures: []string{figOffered, figThroughput, figP50, figP99, figPackets, figPending, figViolations},
-		jobs:    e14Jobs, judge: e14Judge,
+		Figures: []string{figOffered, figThroughput, figP50, figP99, figPackets, figPending, figViolations},
+		Jobs:    e14Jobs, Judge: e14Judge,
 	}
 }
 
@@ -43,7 +43,7 @@ func e14Jobs(size Size) (all []job) {
 				Scheme: scheme, Clients: 100, Network: f.network, Service: service(workload.Exponential, 10*time.Microsecond),
 				Budget: -1, Drain: simulate.Duration(lossyDrain),
 			}
-			all = append(all, job{at: f.name, x: float64(i), scheme: scheme, seeds: min(size.Seeds, 3), play: playing(size.atLoad(s, 0.8))})
+			all = append(all, job{At: f.name, X: float64(i), Arm: scheme, Seeds: min(size.Seeds, 3), Play: playing(atLoad(size, s, 0.8))})
 		}
 	}
 	return all
@@ -54,7 +54,7 @@ func e14Judge(t *Table) []Check {
 		bound("stalled calls of any scheme", t.Rows, figPending, 0, false),
 		bound("violations of any scheme", t.Rows, figViolations, 0, false),
 	}
-	clean, lossy := t.row("nothing", baseline.Stillwater), t.row("1 % lost", baseline.Stillwater)
+	clean, lossy := t.Row("nothing", baseline.Stillwater), t.Row("1 % lost", baseline.Stillwater)
 	share := lossy.Mean(figThroughput) / clean.Mean(figThroughput)
-	return append(checks, Check{share >= lossyMin, fmt.Sprintf("ours answers with 1 %% lost at least %.0f %% of what it does without: %.1f %%", 100*lossyMin, 100*share)})
+	return append(checks, Check{Met: share >= lossyMin, Text: fmt.Sprintf("ours answers with 1 %% lost at least %.0f %% of what it does without: %.1f %%", 100*lossyMin, 100*share)})
 }

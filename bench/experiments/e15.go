@@ -19,8 +19,8 @@ func e15() *Experiment {
 		About: "Four workers, service constant 100us, round trip 10us, no other costs. A, B, C and D register with a call each, so each has a credit; then A alone has demand. The requests that\n" +
 			"start in a round of 110us, which is what a call takes, say how many of the four workers it is allowed to use; later: in the mean of the last 20 of 100 rounds. Backlog:\n" +
 			"A has eight calls at any time; closed loop: four. After that all wake up, with four calls each: the burst.",
-		figures: []string{figRound1, figRound2, figRound3, figLater, figBurst, figBurstOK, figRefused, figQueued},
-		jobs:    e15Jobs, judge: e15Judge,
+		Figures: []string{figRound1, figRound2, figRound3, figLater, figBurst, figBurstOK, figRefused, figQueued},
+		Jobs:    e15Jobs, Judge: e15Judge,
 	}
 }
 
@@ -64,7 +64,7 @@ func e15Jobs(Size) (all []job) {
 		calls int
 	}{{toyBacklog, 2 * toyWorkers}, {toyClosed, toyWorkers}} {
 		for _, name := range []string{"fixed shares", baseline.BreakwaterPaper, baseline.Stillwater, baseline.None} {
-			all = append(all, job{at: demand.name, scheme: name, seeds: 1, play: func(_ context.Context, seed uint64) (Sample, error) {
+			all = append(all, job{At: demand.name, Arm: name, Seeds: 1, Play: func(_ context.Context, seed uint64) (Sample, error) {
 				return playToy(laws[name], demand.calls, seed)
 			}})
 		}
@@ -156,14 +156,14 @@ type constant time.Duration
 func (c constant) Sample(*rand.Rand) time.Duration { return time.Duration(c) }
 
 func e15Judge(t *Table) []Check {
-	ours, fixed := t.row(toyBacklog, baseline.Stillwater), t.row(toyBacklog, "fixed shares")
+	ours, fixed := t.Row(toyBacklog, baseline.Stillwater), t.Row(toyBacklog, "fixed shares")
 	queued := ours.Mean(figQueued)
 	return []Check{
 		exactly("each holds one credit, so A starts with", ours, figRound1, 1),
 		bound("speculation lets A have more by its third call,", []*Row{ours}, figRound3, 2, true),
-		bound("the pool grows until A fills the server, of its workers", []*Row{ours, t.row(toyClosed, baseline.Stillwater)}, figLater, toyWorkers, true),
-		{queued <= float64(4*toyService), fmt.Sprintf("the door holds the burst: no request of it is queued for more than twice the target, %s: %s",
-			kindOf(figQueued).text(float64(4*toyService)), kindOf(figQueued).text(queued))},
+		bound("the pool grows until A fills the server, of its workers", []*Row{ours, t.Row(toyClosed, baseline.Stillwater)}, figLater, toyWorkers, true),
+		{Met: queued <= float64(4*toyService), Text: fmt.Sprintf("the door holds the burst: no request of it is queued for more than twice the target, %s: %s",
+			kindOf(figQueued).Text(float64(4*toyService)), kindOf(figQueued).Text(queued))},
 		exactly("the control arm, fixed shares, stays at", fixed, figLater, 1),
 	}
 }
@@ -171,5 +171,5 @@ func e15Judge(t *Table) []Check {
 // exactly checks a count.
 func exactly(text string, r *Row, figure string, want float64) Check {
 	got := r.Mean(figure)
-	return Check{got == want, fmt.Sprintf("%s %g of 4: %g", text, want, got)}
+	return Check{Met: got == want, Text: fmt.Sprintf("%s %g of 4: %g", text, want, got)}
 }

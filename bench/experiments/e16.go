@@ -17,8 +17,8 @@ func e16() *Experiment {
 		ID: "E16", Title: "what signals see",
 		About: "Our law at 1.5x, told one of three things: the age of the oldest that waits; how busy the CPUs are (80 % is the target); or how much waits, each worth 10us of a worker.\n" +
 			"The disk is 4 deep and takes 40us, after 2us of a CPU, and 12 requests may be in service; the mixes are of 1us and 100us. 1,000 clients, SLO 600us.",
-		figures: []string{figGoodput, figShare, figP50, figP99, figSLO, figDrops, figUnsent, figBusy},
-		jobs:    e16Jobs, judge: e16Judge,
+		Figures: []string{figGoodput, figShare, figP50, figP99, figSLO, figDrops, figUnsent, figBusy},
+		Jobs:    e16Jobs, Judge: e16Judge,
 	}
 }
 
@@ -56,28 +56,28 @@ func e16Jobs(size Size) (all []job) {
 		for _, w := range told {
 			s := m.scenario
 			s.SLO, s.Server.Signal = simulate.Duration(600*time.Microsecond), w.signal
-			all = append(all, job{at: m.name, x: float64(i), scheme: w.name, seeds: min(size.Seeds, 3), play: playing(size.atLoad(s, 1.5))})
+			all = append(all, job{At: m.name, X: float64(i), Arm: w.name, Seeds: min(size.Seeds, 3), Play: playing(atLoad(size, s, 1.5))})
 		}
 		s := m.scenario
 		s.SLO, s.Scheme = simulate.Duration(600*time.Microsecond), baseline.None
-		all = append(all, job{at: m.name, x: float64(i), scheme: baseline.None, seeds: 1, play: playing(size.atLoad(s, 1.5))})
+		all = append(all, job{At: m.name, X: float64(i), Arm: baseline.None, Seeds: 1, Play: playing(atLoad(size, s, 1.5))})
 	}
 	return all
 }
 
 func e16Judge(t *Table) []Check {
 	checks := []Check{
-		bound("told the age: goodput of the capacity", t.of("age"), figShare, toldMin, true),
-		bound("told the age: p99 within the SLO,", t.of("age"), figTail, 1, false),
+		bound("told the age: goodput of the capacity", t.Of("age"), figShare, toldMin, true),
+		bound("told the age: p99 within the SLO,", t.Of("age"), figTail, 1, false),
 	}
 	for _, w := range told[1:] {
-		worst := slices.MinFunc(t.of(w.name), func(a, b *Row) int { return cmp.Compare(a.Mean(figShare), b.Mean(figShare)) })
-		refuses := slices.MaxFunc(t.of(w.name), func(a, b *Row) int { return cmp.Compare(a.Mean(figDrops), b.Mean(figDrops)) })
+		worst := slices.MinFunc(t.Of(w.name), func(a, b *Row) int { return cmp.Compare(a.Mean(figShare), b.Mean(figShare)) })
+		refuses := slices.MaxFunc(t.Of(w.name), func(a, b *Row) int { return cmp.Compare(a.Mean(figDrops), b.Mean(figDrops)) })
 		checks = append(checks, Check{
-			worst.Mean(figShare) <= misledMax || refuses.Mean(figDrops) >= misledDrops,
-			fmt.Sprintf("told the %s it is misled: goodput down to %s of the capacity where the server is bound by: %s; refused up to %s, by: %s", w.name,
-				kindOf(figShare).text(worst.Mean(figShare)), worst.At, kindOf(figDrops).text(refuses.Mean(figDrops)), refuses.At),
+			Met: worst.Mean(figShare) <= misledMax || refuses.Mean(figDrops) >= misledDrops,
+			Text: fmt.Sprintf("told the %s it is misled: goodput down to %s of the capacity where the server is bound by: %s; refused up to %s, by: %s", w.name,
+				kindOf(figShare).Text(worst.Mean(figShare)), worst.At, kindOf(figDrops).Text(refuses.Mean(figDrops)), refuses.At),
 		})
 	}
-	return append(checks, collapse(t.of(baseline.None), figShare, collapsedMax))
+	return append(checks, collapse(t.Of(baseline.None), figShare, collapsedMax))
 }

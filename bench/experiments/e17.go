@@ -16,8 +16,8 @@ func e17() *Experiment {
 		About: "100 clients at 0.5x; one call in 10,000 takes 5 ms, the others exponential 10us. The server is never overloaded, so a pool that is cut is cut in error: by a long request that\n" +
 			"looks like overload. Poller: a further CPU handles the packets; shared ring: whichever CPU is free, before it runs the next handler; own rings: each CPU from a\n" +
 			"ring of its own, as network interfaces steer packets, so that a long request lets its ring grow old: run to completion, the control arm.",
-		figures: []string{figShare, figLost, figP50, figP99, figDrops, figUnsent, figCuts},
-		jobs:    e17Jobs, judge: e17Judge,
+		Figures: []string{figShare, figLost, figP50, figP99, figDrops, figUnsent, figCuts},
+		Jobs:    e17Jobs, Judge: e17Judge,
 	}
 }
 
@@ -51,8 +51,8 @@ func e17Jobs(size Size) (all []job) {
 					Server: simulate.Server{CPUs: workers, Poller: kind.poller, Steered: kind.steered}, Hosts: 16,
 				}
 				all = append(all, job{
-					panel: kind.name, at: fmt.Sprintf("%d workers", workers), x: float64(workers), scheme: scheme,
-					play: playing((Size{Calls: longCalls * size.Calls, Warmup: size.Warmup}).atLoad(s, 0.5)),
+					Panel: kind.name, At: fmt.Sprintf("%d workers", workers), X: float64(workers), Arm: scheme,
+					Play: playing(atLoad(Size{Calls: longCalls * size.Calls, Warmup: size.Warmup}, s, 0.5)),
 				})
 			}
 		}
@@ -61,7 +61,7 @@ func e17Jobs(size Size) (all []job) {
 }
 
 func e17Judge(t *Table) []Check {
-	ours := t.of(baseline.Stillwater)
+	ours := t.Of(baseline.Stillwater)
 	many := func(panel string) func(*Row) bool {
 		return func(r *Row) bool { return r.Panel == panel && r.X > 1 }
 	}

@@ -16,9 +16,9 @@ func e18() *Experiment {
 		About: "1,000 clients, exponential 10us. A refusal costs the server 1 to 50 % of a service, besides receiving what it refuses. CoDel sheds at the server alone; DAGOR's clients shed\n" +
 			"what the server would refuse; ours waits at the client, and gives up there. Reject p99 is until a caller learns that the server refused its call (0 = it refused\n" +
 			"none), gave up p99 until it learns that its call was never sent.",
-		figures: []string{figShare, figP99, figDrops, figUnsent, figReject, figRejectSLO, figExpire, figExpireSLO},
-		charts:  []chart{{figure: figShare, title: "Goodput over load", x: "load, times the capacity"}},
-		jobs:    e18Jobs, derive: e18Derive, judge: e18Judge,
+		Figures: []string{figShare, figP99, figDrops, figUnsent, figReject, figRejectSLO, figExpire, figExpireSLO},
+		Charts:  []chart{{Figure: figShare, Title: "Goodput over load", X: "load, times the capacity"}},
+		Jobs:    e18Jobs, Derive: e18Derive, Judge: e18Judge,
 	}
 }
 
@@ -48,8 +48,8 @@ func e18Jobs(size Size) (all []job) {
 				costs.Reject = simulate.Duration(share * float64(s.Service.Mean))
 				s.Server.Costs = &costs
 				all = append(all, job{
-					panel: fmt.Sprintf("a refusal costs %g %%", 100*share), at: fmt.Sprintf("%gx", load), x: load, scheme: scheme, seeds: seeds,
-					play: playing(size.atLoad(s, load)),
+					Panel: fmt.Sprintf("a refusal costs %g %%", 100*share), At: fmt.Sprintf("%gx", load), X: load, Arm: scheme, Seeds: seeds,
+					Play: playing(atLoad(size, s, load)),
 				})
 			}
 		}
@@ -72,12 +72,12 @@ func e18Derive(r *Row) {
 
 func e18Judge(t *Table) []Check {
 	dear := func(r *Row) bool { return r.Panel == "a refusal costs 50 %" && r.X >= 10 }
-	ours := t.of(baseline.Stillwater)
+	ours := t.Of(baseline.Stillwater)
 	return []Check{
 		bound("ours: reject latency p99, of the SLO,", ours, figRejectSLO, rejectMax, false),
 		bound("ours: until a client gives up, p99, of the SLO,", ours, figExpireSLO, rejectMax, false),
 		bound("ours: goodput of the capacity", ours, figShare, floodMin, true),
-		bound("the control arm, shed only, saturates on its refusals: goodput of the capacity", only(t.of(baseline.CoDel), dear), figShare, shedOnlyMax, false),
-		collapse(t.of(baseline.None), figShare, collapsedMax),
+		bound("the control arm, shed only, saturates on its refusals: goodput of the capacity", only(t.Of(baseline.CoDel), dear), figShare, shedOnlyMax, false),
+		collapse(t.Of(baseline.None), figShare, collapsedMax),
 	}
 }

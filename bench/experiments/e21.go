@@ -16,12 +16,12 @@ func e21() *Experiment {
 		About: "The published law with other settings of alpha, the increase a client and update, and beta, the decrease. Exponential 10us at 1.2x. Sparse: 10,000 clients, each call of another.\n" +
 			"Dense: 200 clients, of which 20 wake up at the same instant and make a call each. Bursts: 200 clients, which wake up 5 at a time and make 10 calls each: these gain or\n" +
 			"lose nothing by either setting, since what is lost there is lost at clients while the server idles between the bursts.",
-		figures: []string{figShare, figP50, figP99, figDrops, figUnsent, figCuts},
-		charts: []chart{
-			{figure: figShare, title: "Goodput over alpha", x: "alpha, in thousandths"},
-			{figure: figDrops, title: "Drops over alpha", x: "alpha, in thousandths"},
+		Figures: []string{figShare, figP50, figP99, figDrops, figUnsent, figCuts},
+		Charts: []chart{
+			{Figure: figShare, Title: "Goodput over alpha", X: "alpha, in thousandths"},
+			{Figure: figDrops, Title: "Drops over alpha", X: "alpha, in thousandths"},
 		},
-		jobs: e21Jobs, judge: e21Judge,
+		Jobs: e21Jobs, Judge: e21Judge,
 	}
 }
 
@@ -44,10 +44,10 @@ func e21Jobs(size Size) (all []job) {
 	}
 	add := func(name string, clients int, crowd simulate.Crowd, scheme string, law simulate.Law, label string) {
 		s := simulate.Scenario{Scheme: scheme, Law: law, Clients: clients, Crowd: crowd, Service: service(workload.Exponential, 10*time.Microsecond)}
-		j := job{panel: name, at: label, x: law.Alpha * 1000, scheme: scheme, seeds: min(size.Seeds, 3)}
-		j.play = playing((Size{Calls: sweptCalls * size.Calls, Warmup: size.Warmup}).atLoad(s, 1.2))
+		j := job{Panel: name, At: label, X: law.Alpha * 1000, Arm: scheme, Seeds: min(size.Seeds, 3)}
+		j.Play = playing(atLoad(Size{Calls: sweptCalls * size.Calls, Warmup: size.Warmup}, s, 1.2))
 		if law.Beta > 0 {
-			j.scheme = sweptLaw(law.Beta)
+			j.Arm = sweptLaw(law.Beta)
 		}
 		all = append(all, j)
 	}
@@ -76,25 +76,25 @@ func e21Judge(t *Table) (checks []Check) {
 		var ours, best *Row
 		for _, r := range rows {
 			switch {
-			case r.Scheme == baseline.Stillwater:
+			case r.Arm == baseline.Stillwater:
 				ours = r
-			case r.Scheme != baseline.None && (best == nil || r.Mean(figGoodput) > best.Mean(figGoodput)):
+			case r.Arm != baseline.None && (best == nil || r.Mean(figGoodput) > best.Mean(figGoodput)):
 				best = r
 			}
 		}
 		lead := ours.Mean(figGoodput)/best.Mean(figGoodput) - 1
-		checks = append(checks, Check{lead >= -behindMax, fmt.Sprintf("ours, with one setting, is not below the best setting of the published law by more than %.1f %%: %+.2f %% in demand %s, against %s, %s",
-			100*behindMax, 100*lead, d.name, best.At, best.Scheme)})
+		checks = append(checks, Check{Met: lead >= -behindMax, Text: fmt.Sprintf("ours, with one setting, is not below the best setting of the published law by more than %.1f %%: %+.2f %% in demand %s, against %s, %s",
+			100*behindMax, 100*lead, d.name, best.At, best.Arm)})
 	}
 	law := sweptLaw(betaPublished)
 	gain := func(demand string) float64 {
-		return t.row(demand+", "+eager, law).Mean(figGoodput)/t.row(demand+", "+gentle, law).Mean(figGoodput) - 1
+		return t.Row(demand+", "+eager, law).Mean(figGoodput)/t.Row(demand+", "+gentle, law).Mean(figGoodput) - 1
 	}
 	sparse, dense := gain("sparse"), gain("dense")
-	checks = append(checks, Check{sparse > 0 && dense < 0, fmt.Sprintf(
+	checks = append(checks, Check{Met: sparse > 0 && dense < 0, Text: fmt.Sprintf(
 		"sparse demand wants the eager increase, and dense demand the gentle one: alpha 0.1 instead of 0.001 gains %+.2f %% and %+.2f %% of the goodput (bursts %+.2f %%)",
 		100*sparse, 100*dense, 100*gain("bursts"))})
-	return append(checks, collapse(t.of(baseline.None), figShare, collapsedMax))
+	return append(checks, collapse(t.Of(baseline.None), figShare, collapsedMax))
 }
 
 // sweptLaw names a line of the sweep.

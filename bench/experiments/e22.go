@@ -18,8 +18,8 @@ func e22() *Experiment {
 			"the wake-up is how long a call waits for its credit, of those that have to. Storm: 10,000 clients that nobody knows dial and call at the same instant, without a\n" +
 			"deadline, and who is refused calls again at once; served is the rate of answers until the last one, of the capacity and of what the refusals leave of it, refused how\n" +
 			"many times each is, in the mean.",
-		figures: []string{figP50, figP99, figWoken, figWake, figWakeRTT, figStorm, figStormNet, figAnswered, figTurned, figCredits},
-		jobs:    e22Jobs, judge: e22Judge,
+		Figures: []string{figP50, figP99, figWoken, figWake, figWakeRTT, figStorm, figStormNet, figAnswered, figTurned, figCredits},
+		Jobs:    e22Jobs, Judge: e22Judge,
 	}
 }
 
@@ -43,7 +43,7 @@ func e22Jobs(size Size) (all []job) {
 			s.Greet = simulate.Duration(wakeClients / (greetLoad * s.Capacity()) * float64(time.Second))
 			s.Demand = []simulate.Step{{}, {At: simulate.Duration(wakeRest), PerS: demand}}
 			s.Measure = simulate.Duration(wakeRest) + simulate.Duration(float64(size.Calls)/demand*float64(time.Second))
-			all = append(all, job{panel: "wake-up", at: fmt.Sprintf("%gx", load), x: load, scheme: scheme, seeds: min(size.Seeds, 5), play: playing(s)})
+			all = append(all, job{Panel: "wake-up", At: fmt.Sprintf("%gx", load), X: load, Arm: scheme, Seeds: min(size.Seeds, 5), Play: playing(s)})
 		}
 	}
 	for _, scheme := range schemes {
@@ -51,7 +51,7 @@ func e22Jobs(size Size) (all []job) {
 			Scheme: scheme, Clients: 1, Crowd: simulate.Crowd{Dial: wakeClients, Again: true}, Service: service(workload.Exponential, 10*time.Microsecond),
 			Hosts: 1, Budget: -1, Measure: simulate.Duration(stormTime), Warmup: simulate.Duration(time.Millisecond), Demand: []simulate.Step{{}},
 		}
-		all = append(all, job{panel: "storm", at: "10000 dial", scheme: scheme, seeds: min(size.Seeds, 5), play: storm(s)})
+		all = append(all, job{Panel: "storm", At: "10000 dial", Arm: scheme, Seeds: min(size.Seeds, 5), Play: storm(s)})
 	}
 	return all
 }
@@ -76,7 +76,7 @@ func storm(s simulate.Scenario) func(context.Context, uint64) (Sample, error) {
 }
 
 func e22Judge(t *Table) []Check {
-	ours := t.of(baseline.Stillwater)
+	ours := t.Of(baseline.Stillwater)
 	storms := func(r *Row) bool { return r.Panel == "storm" }
 	calm := func(r *Row) bool { return r.Panel != "storm" }
 	return []Check{
@@ -84,6 +84,6 @@ func e22Judge(t *Table) []Check {
 		bound("ours: a wake-up takes p99", only(ours, calm), figWakeRTT, wakeMax, false),
 		bound("ours: the storm is served, of the capacity that its refusals leave,", only(ours, storms), figStormNet, stormMin, true),
 		bound("the control arm collapses, whose clients give up after 10 us without a credit: answered of the storm",
-			only(t.of(baseline.BreakwaterArtifact), storms), figAnswered, gaveUpMax, false),
+			only(t.Of(baseline.BreakwaterArtifact), storms), figAnswered, gaveUpMax, false),
 	}
 }

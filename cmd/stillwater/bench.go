@@ -27,6 +27,7 @@ func newBench(c *cli) *cobra.Command {
 type benchFlags struct {
 	endpointFlags
 	load.Plan
+	attempts       attemptFlags
 	scheme         scheme
 	method         string
 	connectTimeout time.Duration
@@ -37,6 +38,7 @@ type benchFlags struct {
 
 func (f *benchFlags) register(flags *pflag.FlagSet) {
 	f.endpointFlags.register(flags)
+	f.attempts.register(flags)
 	f.scheme = sw.SchemeStillwater
 	flags.Var(&f.scheme, "scheme", "the server's overload control, if that has a half at its clients: "+schemeUsage)
 	flags.StringVar(&f.method, "method", target.MethodEcho, "`method` to call; spin and sleep do the work of --service-time")
@@ -54,6 +56,9 @@ func (f *benchFlags) register(flags *pflag.FlagSet) {
 
 // check refuses what has no meaning; the plan checks the rest.
 func (f *benchFlags) check() error {
+	if err := f.attempts.check(); err != nil {
+		return err
+	}
 	switch {
 	case f.ServiceTime.Mean > 0 && f.method == target.MethodEcho:
 		return usageError("--service-time %v does nothing with --method echo: take spin or sleep", &f.ServiceTime)
@@ -112,6 +117,7 @@ func newBencher(c *cli, f *benchFlags, address string) (b *bencher, err error) {
 	if b.issuer, err = target.NewIssuer(b.client, f.Sessions, f.method); err != nil {
 		return nil, errors.Join(err, b.client.Close())
 	}
+	b.issuer.SetClass(f.attempts.criticality.level(), f.attempts.repeatable())
 	return b, nil
 }
 
@@ -119,7 +125,9 @@ func newBencher(c *cli, f *benchFlags, address string) (b *bencher, err error) {
 func (f *benchFlags) client() sw.ClientConfig {
 	tuning := tuned(f.ServiceTime)
 	tuning.SLO, tuning.Clients, tuning.Seed = f.SLO, f.Sessions, f.Seed
-	return sw.ClientConfig{Scheme: string(f.scheme), Tuning: tuning}
+	cfg := sw.ClientConfig{Scheme: string(f.scheme), Tuning: tuning}
+	f.attempts.configure(&cfg)
+	return cfg
 }
 
 // connect makes one call without work. A server that is not there, or that lacks the method, should not show as a run full of

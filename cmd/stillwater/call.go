@@ -20,6 +20,7 @@ const schemaCall = "stillwater.call.v1"
 // callFlags are the flags of call.
 type callFlags struct {
 	endpointFlags
+	attempts     attemptFlags
 	scheme       scheme
 	timeout      time.Duration
 	trace        bool
@@ -78,6 +79,7 @@ func newCall(c *cli) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	f.register(flags)
+	f.attempts.register(flags)
 	flags.Var(&f.scheme, "scheme", "the server's overload control, if that has a half at its clients: "+schemeUsage)
 	flags.DurationVar(&f.timeout, "timeout", time.Second, "deadline of each call, from its start")
 	flags.BoolVar(&f.trace, "trace", false, "print where the time went")
@@ -89,6 +91,9 @@ func newCall(c *cli) *cobra.Command {
 
 // payload is the text given, or one that asks for work.
 func (f *callFlags) payload(cmd *cobra.Command, args []string) ([]byte, error) {
+	if err := f.attempts.check(); err != nil {
+		return nil, err
+	}
 	made := cmd.Flags().Changed("payload-bytes") || cmd.Flags().Changed("work")
 	switch {
 	case f.count < 1:
@@ -114,7 +119,9 @@ func (f *callFlags) payload(cmd *cobra.Command, args []string) ([]byte, error) {
 }
 
 func call(c *cli, f *callFlags, server, method string, payload []byte) (err error) {
-	client, err := c.dial(&f.endpointFlags, server, sw.ClientConfig{Scheme: string(f.scheme)})
+	cfg := sw.ClientConfig{Scheme: string(f.scheme)}
+	f.attempts.configure(&cfg)
+	client, err := c.dial(&f.endpointFlags, server, cfg)
 	if err != nil {
 		return err
 	}
@@ -125,7 +132,7 @@ func call(c *cli, f *callFlags, server, method string, payload []byte) (err erro
 	var failed error
 	for len(results) < f.count && failed == nil {
 		var result callResult
-		result, failed = f.once(c.ctx, client, method, payload)
+		result, failed = f.once(f.attempts.context(c.ctx), client, method, payload)
 		results = append(results, result)
 		if err := f.printCall(c, place, result); err != nil {
 			return err

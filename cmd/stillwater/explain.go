@@ -31,6 +31,7 @@ var failures = []struct {
 	{sw.ErrTooLarge, failure{"too_large", "give a shorter payload: one packet has to hold it", exitUsage}},
 	{sw.ErrQueueFull, failure{"queue_full", "fewer calls at a time, or more sessions", exitCheck}},
 	{sw.ErrThrottled, failure{"throttled", "the server sheds calls of this rank: call less often, or later", exitCheck}},
+	{sw.ErrBreakerOpen, failure{"breaker_open", "too many calls have failed lately: is the server there?", exitCheck}},
 	{sw.ErrClosed, failure{"closed", "the client was closed meanwhile", exitInternal}},
 	{context.Canceled, failure{"cancelled", "", exitInternal}},
 	{context.DeadlineExceeded, failure{"timeout", "the time was over before the call began: give it more with --timeout", exitCheck}},
@@ -54,6 +55,9 @@ func explain(err error) failure {
 	}
 	if rejected, ok := errors.AsType[*sw.RejectedError](err); ok {
 		return failure{"rejected", rejections[rejected.Reason], exitCheck}
+	}
+	if errors.Is(err, sw.ErrUnavailable) {
+		return failure{"unavailable", "the handler could not get what it needs from elsewhere: its text says more", exitCheck}
 	}
 	if _, ok := errors.AsType[*sw.HandlerError](err); ok {
 		return failure{"handler_error", "this is the handler's own text: the call itself went well", exitCheck}

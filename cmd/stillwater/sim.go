@@ -21,6 +21,7 @@ var simCommands = []func(*cli) *cobra.Command{
 	newSimExperiments,
 	newSimFaults,
 	newSimPaper,
+	newSimToolbox,
 }
 
 const simLong = `Simulates a server of yours, its clients and its network, and says what overload control does for it: how much of its capacity is answered within

@@ -143,6 +143,10 @@ func TestSimExperiments(t *testing.T) {
 		t.Errorf("--check: exit code %d; misses: %v", checked.code, missed)
 	}
 	refused(t, "sim experiments E99", "E12")
+	cliRun(t, "sim", "toolbox", "E8").check(t, exitOK, "E8  jitter", "decorrelated", "ok  ")
+	toolbox := cliRun(t, "sim", "toolbox", "E4", "-o", "jsonl")
+	toolbox.check(t, exitOK, `{"schema":"stillwater.toolbox.v1","experiment":"E4","point":"burst of 100","arm":"CoDel"`, `"met":true`)
+	refused(t, "sim toolbox E99", "E20")
 	refused(t, "sim experiments --size huge", "small or full")
 	refused(t, "sim experiments --seed 0", "at least 1")
 }

@@ -173,7 +173,7 @@ func TestExplain(t *testing.T) {
 	words := map[string]error{}
 	for _, err := range []error{
 		sw.ErrDeadline, sw.ErrNoCredit, sw.ErrPeerLost, sw.ErrPanic, sw.ErrReplyTooLarge, sw.ErrTooLarge,
-		sw.ErrQueueFull, sw.ErrThrottled, sw.ErrClosed, context.Canceled, context.DeadlineExceeded, &sw.HandlerError{Message: "no"}, errors.New("else"),
+		sw.ErrQueueFull, sw.ErrThrottled, sw.ErrBreakerOpen, sw.ErrUnavailable, sw.ErrClosed, context.Canceled, context.DeadlineExceeded, &sw.HandlerError{Message: "no"}, errors.New("else"),
 		&sw.RejectedError{Reason: sw.RejectOverloaded}, nil,
 	} {
 		got := explain(err)

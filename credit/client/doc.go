@@ -13,6 +13,9 @@
 //
 // A scheme of overload control that needs more of its clients than to wait for credits has a [Policy] there.
 //
+// What a client does about calls that fail is in the hands of a [Guard], one for each server: a [Throttle] and a [Breaker] before an attempt is made, a [Budget]
+// for attempts beyond the first, a [Hedge] that knows when a request is slow. [Attempts] is the state of one call over all of them.
+//
 // Nothing here reads a clock, starts a goroutine or draws a random number. Nothing is safe for concurrent use; a gate,
 // a queue and an estimate have one owner each.
 package client

@@ -9,18 +9,28 @@ import (
 // ErrQueueFull is returned by Push when the queue holds as many requests as it may.
 var ErrQueueFull = errors.New("client: queue is full")
 
+// QueueLevels is how many levels of criticality a queue knows: 0 is the lowest.
+const QueueLevels = 4
+
+// levelDefault is that of a request which says nothing: the second highest, critical.
+const levelDefault = 2
+
+// starvedAfter is how many requests of higher levels are taken while one of a lower level waits, before it has a turn: each level keeps 2 %.
+const starvedAfter = 49
+
 // Waiter is the place of one request in a queue. It lies inside the request, so queueing allocates nothing. The zero
 // Waiter is in no queue; it can be in one at a time, and must not be copied then.
 type Waiter[T any] struct {
 	Value *T // what waits; the queue never touches it
 
-	at int // 1 + index in the heap; 0 = not queued
+	at    int // 1 + index in the heap; 0 = not queued
+	level uint8
 }
 
 // Queued reports whether w is in a queue.
 func (w *Waiter[T]) Queued() bool { return w.at != 0 }
 
-// waiting is one element of the heap. The key is here and not in the Waiter, so that sifting touches no other memory.
+// waiting is one element of a heap. The key is here and not in the Waiter, so that sifting touches no other memory.
 type waiting[T any] struct {
 	deadline clock.Time
 	order    uint64
@@ -35,10 +45,13 @@ func (a *waiting[T]) before(b *waiting[T]) bool {
 	return a.order < b.order
 }
 
-// Queue holds the requests that wait for a credit: earliest deadline first, equal deadlines in order of arrival, those
-// without a deadline last. A binary heap: Push, Pop and Remove are O(log n), and allocate nothing once it has grown.
+// Queue holds the requests that wait for a credit: the higher level first; within one, earliest deadline first, equal deadlines in order of arrival, those
+// without a deadline last. A lower level that waits has one turn in fifty, or it would starve while there is enough of the higher ones.
+// Binary heaps: Push, Pop and Remove are O(log n), and allocate nothing once they have grown.
 type Queue[T any] struct {
-	heap     []waiting[T]
+	heaps    [QueueLevels]waitHeap[T]
+	passed   [QueueLevels]uint8 // requests of higher levels taken since this one had a turn, while it waited
+	count    int
 	capacity int
 	order    uint64
 }
@@ -47,41 +60,70 @@ type Queue[T any] struct {
 func NewQueue[T any](capacity int) *Queue[T] { return &Queue[T]{capacity: max(capacity, 1)} }
 
 // Len returns the number of waiting requests: the demand.
-func (q *Queue[T]) Len() int { return len(q.heap) }
+func (q *Queue[T]) Len() int { return q.count }
 
 // Push queues w by its deadline; an unset deadline is never. It returns ErrQueueFull when the queue is full, and
 // panics when w is queued already.
 func (q *Queue[T]) Push(w *Waiter[T], deadline clock.Time) error {
+	return q.PushLevel(w, levelDefault, deadline)
+}
+
+// PushLevel is Push of a request with a level; one above the highest counts as that.
+func (q *Queue[T]) PushLevel(w *Waiter[T], level uint8, deadline clock.Time) error {
 	if w.at != 0 {
 		panic("client: a request was queued twice")
 	}
-	if len(q.heap) >= q.capacity {
+	if q.count >= q.capacity {
 		return ErrQueueFull
 	}
 	q.order++
-	q.heap = append(q.heap, waiting[T]{deadline: deadline, order: q.order, waiter: w})
-	q.up(len(q.heap) - 1)
+	q.count++
+	w.level = min(level, QueueLevels-1)
+	h := &q.heaps[w.level]
+	*h = append(*h, waiting[T]{deadline: deadline, order: q.order, waiter: w})
+	h.up(len(*h) - 1)
 	return nil
+}
+
+// next is the heap whose turn it is; empty when all are.
+func (q *Queue[T]) next() waitHeap[T] {
+	top := QueueLevels - 1
+	for top > 0 && len(q.heaps[top]) == 0 {
+		top--
+	}
+	if len(q.heaps[top]) == q.count { // nobody is passed over
+		return q.heaps[top]
+	}
+	for level := range top {
+		if len(q.heaps[level]) > 0 && q.passed[level] >= starvedAfter {
+			return q.heaps[level]
+		}
+	}
+	return q.heaps[top]
 }
 
 // Peek returns the request that Pop would take, and its deadline; nil when the queue is empty.
 func (q *Queue[T]) Peek() (w *Waiter[T], deadline clock.Time) {
-	if len(q.heap) == 0 {
+	h := q.next()
+	if len(h) == 0 {
 		return nil, 0
 	}
-	return q.heap[0].waiter, q.heap[0].deadline
+	return h[0].waiter, h[0].deadline
 }
 
 // Oldest returns the request that was pushed first; nil when the queue is empty. It looks at all of them: for short queues.
 func (q *Queue[T]) Oldest() *Waiter[T] {
-	if len(q.heap) == 0 {
-		return nil
-	}
-	oldest := &q.heap[0]
-	for i := range q.heap {
-		if q.heap[i].order < oldest.order {
-			oldest = &q.heap[i]
+	var oldest *waiting[T]
+	for level := range q.heaps {
+		h := q.heaps[level]
+		for i := range h {
+			if oldest == nil || h[i].order < oldest.order {
+				oldest = &h[i]
+			}
 		}
+	}
+	if oldest == nil {
+		return nil
 	}
 	return oldest.waiter
 }
@@ -89,12 +131,19 @@ func (q *Queue[T]) Oldest() *Waiter[T] {
 // Capacity returns how many requests may wait.
 func (q *Queue[T]) Capacity() int { return q.capacity }
 
-// Pop takes the request with the earliest deadline out; nil when the queue is empty.
+// Pop takes the request whose turn it is out; nil when the queue is empty.
 func (q *Queue[T]) Pop() *Waiter[T] {
-	if len(q.heap) == 0 {
+	h := q.next()
+	if len(h) == 0 {
 		return nil
 	}
-	w := q.heap[0].waiter
+	w := h[0].waiter
+	for level := 0; level < int(w.level) && len(h) < q.count; level++ {
+		if len(q.heaps[level]) > 0 {
+			q.passed[level] = min(q.passed[level]+1, starvedAfter)
+		}
+	}
+	q.passed[w.level] = 0
 	q.Remove(w)
 	return w
 }
@@ -102,56 +151,67 @@ func (q *Queue[T]) Pop() *Waiter[T] {
 // Remove takes w out, wherever it stands, and reports whether it was in the queue. A Waiter of another queue is a
 // fault of the caller.
 func (q *Queue[T]) Remove(w *Waiter[T]) bool {
-	at := w.at - 1
-	if at < 0 {
+	if w.at == 0 {
 		return false
 	}
-	last := len(q.heap) - 1
-	moved := q.heap[last]
-	q.heap[last] = waiting[T]{} // what has left must not stay reachable
-	q.heap = q.heap[:last]
-	if at != last {
-		q.put(at, moved)
-		q.down(at)
-		q.up(at)
+	h := &q.heaps[w.level]
+	h.remove(w.at - 1)
+	if len(*h) == 0 {
+		q.passed[w.level] = 0 // nobody there is starved
 	}
+	q.count--
 	w.at = 0
 	return true
 }
 
-func (q *Queue[T]) put(at int, x waiting[T]) {
-	q.heap[at] = x
+// waitHeap is the binary heap of one level.
+type waitHeap[T any] []waiting[T]
+
+func (h *waitHeap[T]) remove(at int) {
+	last := len(*h) - 1
+	moved := (*h)[last]
+	(*h)[last] = waiting[T]{} // what has left must not stay reachable
+	*h = (*h)[:last]
+	if at != last {
+		h.put(at, moved)
+		h.down(at)
+		h.up(at)
+	}
+}
+
+func (h waitHeap[T]) put(at int, x waiting[T]) {
+	h[at] = x
 	x.waiter.at = at + 1
 }
 
-func (q *Queue[T]) up(at int) {
-	x := q.heap[at]
+func (h waitHeap[T]) up(at int) {
+	x := h[at]
 	for at > 0 {
 		parent := (at - 1) / 2
-		if !x.before(&q.heap[parent]) {
+		if !x.before(&h[parent]) {
 			break
 		}
-		q.put(at, q.heap[parent])
+		h.put(at, h[parent])
 		at = parent
 	}
-	q.put(at, x)
+	h.put(at, x)
 }
 
-func (q *Queue[T]) down(at int) {
-	x := q.heap[at]
+func (h waitHeap[T]) down(at int) {
+	x := h[at]
 	for {
 		child := 2*at + 1
-		if child >= len(q.heap) {
+		if child >= len(h) {
 			break
 		}
-		if right := child + 1; right < len(q.heap) && q.heap[right].before(&q.heap[child]) {
+		if right := child + 1; right < len(h) && h[right].before(&h[child]) {
 			child = right
 		}
-		if !q.heap[child].before(&x) {
+		if !h[child].before(&x) {
 			break
 		}
-		q.put(at, q.heap[child])
+		h.put(at, h[child])
 		at = child
 	}
-	q.put(at, x)
+	h.put(at, x)
 }

@@ -12,6 +12,7 @@ import (
 type call struct {
 	id       int
 	deadline clock.Time
+	level    uint8
 	order    int
 	waiter   Waiter[call]
 }
@@ -60,7 +61,8 @@ func TestQueueBound(t *testing.T) {
 	if !q.Remove(&calls[0].waiter) || q.Remove(&calls[0].waiter) {
 		t.Fatal("not removed, or twice")
 	}
-	for _, x := range q.heap[:cap(q.heap)][q.Len():] {
+	h := q.heaps[levelDefault]
+	for _, x := range h[:cap(h)][len(h):] {
 		if x.waiter != nil {
 			t.Fatal("the queue still holds what has left it")
 		}
@@ -80,6 +82,7 @@ func TestQueueAgainstTwin(t *testing.T) {
 		calls := newCalls(60)
 		q := NewQueue[call](40)
 		var twin []*call
+		var passed [QueueLevels]int
 		for step := range 2000 {
 			c := &calls[random.IntN(len(calls))]
 			switch {
@@ -88,10 +91,11 @@ func TestQueueAgainstTwin(t *testing.T) {
 					t.Fatal("lengths differ")
 				}
 				if w := q.Pop(); w != nil {
-					if w.Value != twin[0] {
-						t.Fatalf("step %d: popped %d, want %d", step, w.Value.id, twin[0].id)
+					at := turn(twin, &passed)
+					if w.Value != twin[at] {
+						t.Fatalf("step %d: popped %d, want %d", step, w.Value.id, twin[at].id)
 					}
-					twin = twin[1:]
+					twin = slices.Delete(twin, at, at+1)
 				}
 			case c.waiter.Queued():
 				if !q.Remove(&c.waiter) {
@@ -99,14 +103,19 @@ func TestQueueAgainstTwin(t *testing.T) {
 				}
 				twin = slices.DeleteFunc(twin, func(x *call) bool { return x == c })
 			default:
-				c.deadline, c.order = clock.Time(random.IntN(20)), step
-				err := q.Push(&c.waiter, c.deadline)
+				c.deadline, c.order, c.level = clock.Time(random.IntN(20)), step, uint8(random.IntN(QueueLevels))
+				err := q.PushLevel(&c.waiter, c.level, c.deadline)
 				if (err != nil) != (len(twin) == 40) {
 					t.Fatal(err)
 				}
 				if err == nil {
 					twin = append(twin, c)
 					slices.SortFunc(twin, compareCalls)
+				}
+			}
+			for level := range passed {
+				if !slices.ContainsFunc(twin, func(c *call) bool { return int(c.level) == level }) {
+					passed[level] = 0
 				}
 			}
 			if q.Len() != len(twin) {
@@ -116,8 +125,59 @@ func TestQueueAgainstTwin(t *testing.T) {
 	}
 }
 
+// turn is the index of the call that is to be taken: the first one, unless a lower level has been passed over 49 times, the lowest such. It notes who is
+// passed over.
+func turn(twin []*call, passed *[QueueLevels]int) int {
+	at := 0
+	for i := len(twin) - 1; i >= 0; i-- { // the lowest level is last
+		if passed[twin[i].level] >= starvedAfter {
+			level := twin[i].level
+			at = slices.IndexFunc(twin, func(c *call) bool { return c.level == level })
+			break
+		}
+	}
+	lower := map[uint8]bool{}
+	for _, c := range twin {
+		if c.level < twin[at].level {
+			lower[c.level] = true
+		}
+	}
+	for level := range lower {
+		passed[level]++
+	}
+	passed[twin[at].level] = 0
+	return at
+}
+
+// TestQueueLevels: the higher level first, whatever the deadline, and a lower one has one turn in fifty for as long as it waits.
+func TestQueueLevels(t *testing.T) {
+	q := NewQueue[call](1000)
+	calls := newCalls(400)
+	for i := range calls {
+		calls[i].level = uint8(i % 4)
+		if err := q.PushLevel(&calls[i].waiter, calls[i].level, clock.Time(1000-i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got [QueueLevels]int
+	for range 100 {
+		got[q.Pop().Value.level]++
+	}
+	if got != [QueueLevels]int{2, 1, 1, 96} {
+		t.Errorf("of a hundred: %v", got)
+	}
+	if w := calls[0].waiter; q.Remove(&calls[0].waiter) != w.Queued() {
+		t.Error("not removed")
+	}
+	if err := q.PushLevel(&Waiter[call]{Value: &call{level: 9}}, 9, 1); err != nil || q.Pop().Value.level != 9 {
+		t.Error("a level above the highest is not the highest")
+	}
+}
+
 func compareCalls(a, b *call) int {
 	switch {
+	case a.level != b.level:
+		return int(b.level) - int(a.level)
 	case a.deadline == b.deadline:
 		return a.order - b.order
 	case a.deadline == 0:

@@ -71,7 +71,7 @@ func all() []byte {
 	for _, m := range []interface{ Append([]byte) []byte }{
 		&wire.Request{
 			Retransmission: true, Session: 1, Number: 11, Next: 12, Method: wire.MethodOf("echo"), Seq: 13, Slot: 14, Demand: 15, HasBudget: true,
-			Budget: 16 * time.Microsecond, Criticality: wire.Critical, Attempt: 2, Priority: 3, Metadata: []byte{0xee, 0xff}, Payload: []byte{0x99},
+			Budget: 16 * time.Microsecond, Criticality: wire.Critical, Attempt: 2, Priority: 3, AttemptsLeft: 4, Metadata: []byte{0xee, 0xff}, Payload: []byte{0x99},
 		},
 		&wire.Request{Register: true, Number: 21, Method: wire.MethodOf("nobody knows it")},
 		&wire.Registered{ServerSession: 31, Slots: 32, TargetDelay: 33 * time.Microsecond, DropThreshold: 34 * time.Microsecond},
@@ -101,7 +101,7 @@ func TestDissector(t *testing.T) {
 		{"stillwater.stamp", "151"}, {"stillwater.echo", "152"}, {"stillwater.type", "1,2,3,4,5,6,7,8,9,10,11,12,13,14,99"},
 		{"stillwater.number", "11,21,41,51,61,101"}, {"stillwater.next", "12,0,81,91"}, {"stillwater.limit", "18446744073709551615,52,71"},
 		{"stillwater.method_name", "echo"}, {"stillwater.slot", "14,0,0,0,62,0"}, {"stillwater.demand", "15,0,82"},
-		{"stillwater.message_flags.retransmission", "1,0"}, {"stillwater.budget_us", "16"}, {"stillwater.criticality", "3"}, {"stillwater.attempt", "2"}, {"stillwater.priority", "3"},
+		{"stillwater.message_flags.retransmission", "1,0"}, {"stillwater.budget_us", "16"}, {"stillwater.criticality", "3"}, {"stillwater.attempt", "2"}, {"stillwater.priority", "3"}, {"stillwater.attempts_left", "4"},
 		{"stillwater.level", "45,53"}, {"stillwater.retry_after_10us", "54"},
 		{"stillwater.metadata", "eeff"}, {"stillwater.payload", "99"}, {"stillwater.server_session", "0x0000001f"}, {"stillwater.slots", "32"},
 		{"stillwater.target_delay_us", "33"}, {"stillwater.drop_threshold_us", "34"}, {"stillwater.status", "2"}, {"stillwater.packet_queue_ns", "42"},

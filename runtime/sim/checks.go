@@ -6,7 +6,7 @@ import (
 	"github.com/stillwater-rpc/stillwater/dispatcher"
 )
 
-// Checks watch the world from outside of the cores: a request runs at most once, a call has exactly one outcome, and whoever is told that his call was
+// Checks watch the world from outside of the cores: a request runs at most once, unless its call is repeatable, a call has exactly one outcome, and whoever is told that his call was
 // answered, or that it did not run, is told the truth, whichever comes first.
 type Checks struct {
 	Calls  uint64 // calls that were made
@@ -18,6 +18,7 @@ type Checks struct {
 	begun      []uint64 // a bit per call
 	recent     []uint64 // begun, and may not begin again
 	over       []uint64
+	repeatable []uint64 // may begin several times
 	denied     []uint64 // ended in a way that says that it has not run, and never will
 }
 
@@ -34,11 +35,15 @@ func (c *Checks) violate(format string, args ...any) {
 }
 
 // call gives a new call its number.
-func (c *Checks) call() (id uint64) {
+func (c *Checks) call(repeatable bool) (id uint64) {
 	id = c.Calls
 	c.Calls++
 	if id/64 == uint64(len(c.begun)) {
 		c.begun, c.recent, c.over, c.denied = append(c.begun, 0), append(c.recent, 0), append(c.over, 0), append(c.denied, 0)
+		c.repeatable = append(c.repeatable, 0)
+	}
+	if repeatable {
+		set(c.repeatable, id)
 	}
 	return id
 }
@@ -58,7 +63,7 @@ func (c *Checks) ran(id uint64) {
 	switch {
 	case id >= c.Calls:
 		c.violate("a request ran that nobody made: %d", id)
-	case set(c.recent, id):
+	case set(c.recent, id) && !isSet(c.repeatable, id):
 		c.violate("request %d ran twice", id)
 	case isSet(c.denied, id):
 		c.violate("request %d ran after its caller was told that it does not", id)
@@ -80,11 +85,12 @@ func (c *Checks) ended(id uint64, o dispatcher.Outcome) {
 		c.violate("call %d has two outcomes", id)
 	}
 	switch o {
-	case dispatcher.OutcomeOK, dispatcher.OutcomeHandlerError, dispatcher.OutcomePanic, dispatcher.OutcomeReplyTooLarge:
+	case dispatcher.OutcomeOK, dispatcher.OutcomeHandlerError, dispatcher.OutcomePanic, dispatcher.OutcomeReplyTooLarge, dispatcher.OutcomeUnavailable:
 		if !isSet(c.begun, id) {
 			c.violate("call %d was answered and never ran", id)
 		}
-	case dispatcher.OutcomeRejected, dispatcher.OutcomeExpired, dispatcher.OutcomeQueueFull, dispatcher.OutcomeThrottled, dispatcher.OutcomeTooLarge:
+	case dispatcher.OutcomeRejected, dispatcher.OutcomeExpired, dispatcher.OutcomeQueueFull, dispatcher.OutcomeThrottled, dispatcher.OutcomeBreakerOpen,
+		dispatcher.OutcomeTooLarge:
 		set(c.denied, id)
 		if isSet(c.recent, id) {
 			c.violate("call %d is %v, and ran", id, o)

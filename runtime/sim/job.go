@@ -17,6 +17,7 @@ const (
 	StepDevice                  // waits for a device, which works for so long; the CPU is free meanwhile
 	StepLock                    // waits until it has a lock
 	StepUnlock                  // gives it back
+	StepAwait                   // begins something elsewhere, and waits until it is told to go on: see Handling
 )
 
 // Step is part of what a handler does.
@@ -24,6 +25,8 @@ type Step struct {
 	Kind StepKind
 	On   int // which device or lock
 	For  time.Duration
+	// Begin begins what a StepAwait waits for.
+	Begin func(*Handling)
 }
 
 // Work is what a call says of itself, in its payload.
@@ -151,6 +154,9 @@ func (m *Machine) wait(j *job, s *Step) bool {
 		} else {
 			d.waiting.put(j)
 		}
+		return false
+	case StepAwait:
+		m.await(j, s)
 		return false
 	case StepLock:
 		l := &m.locks[s.On]

@@ -108,12 +108,12 @@ func TestDamageIsFoundOut(t *testing.T) {
 func TestChecksFail(t *testing.T) {
 	const none = dispatcher.OutcomeNone
 	for name, f := range map[string]func(c *Checks){
-		"ran twice":       func(c *Checks) { id := c.call(); c.ran(id); c.ran(id) },
-		"two outcomes":    func(c *Checks) { id := c.call(); c.ended(id, none); c.ended(id, none) },
-		"never ran":       func(c *Checks) { c.ended(c.call(), dispatcher.OutcomeOK) },
-		"denied, and ran": func(c *Checks) { id := c.call(); c.ran(id); c.ended(id, dispatcher.OutcomeRejected) },
-		"runs, denied":    func(c *Checks) { id := c.call(); c.ended(id, dispatcher.OutcomeExpired); c.ran(id) },
-		"other's answer":  func(c *Checks) { c.answer(c.call(), []byte{0, 0, 0, 0, 0, 0, 0, 9}) },
+		"ran twice":       func(c *Checks) { id := c.call(false); c.ran(id); c.ran(id) },
+		"two outcomes":    func(c *Checks) { id := c.call(false); c.ended(id, none); c.ended(id, none) },
+		"never ran":       func(c *Checks) { c.ended(c.call(false), dispatcher.OutcomeOK) },
+		"denied, and ran": func(c *Checks) { id := c.call(false); c.ran(id); c.ended(id, dispatcher.OutcomeRejected) },
+		"runs, denied":    func(c *Checks) { id := c.call(false); c.ended(id, dispatcher.OutcomeExpired); c.ran(id) },
+		"other's answer":  func(c *Checks) { c.answer(c.call(false), []byte{0, 0, 0, 0, 0, 0, 0, 9}) },
 		"nobody made":     func(c *Checks) { c.ran(7) },
 		"more than calls": func(c *Checks) { c.Killed = 1 },
 	} {
@@ -124,7 +124,7 @@ func TestChecksFail(t *testing.T) {
 		}
 	}
 	var c Checks
-	id := c.call()
+	id := c.call(false)
 	c.ran(id)
 	c.forgive()
 	if c.ran(id); len(c.Violations()) != 0 {

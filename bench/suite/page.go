@@ -1,4 +1,4 @@
-package experiments
+package suite
 
 import (
 	"fmt"
@@ -9,20 +9,20 @@ import (
 	"github.com/stillwater-rpc/stillwater/bench/report"
 )
 
-// allFigures are their names, sorted.
-func allFigures() []string { return slices.Sorted(maps.Keys(kinds)) }
+// names are those of all figures, sorted.
+func (k Kinds) names() []string { return slices.Sorted(maps.Keys(k)) }
 
 // page is the report: an experiment a section.
-func page(tables []*Table, o Options) report.Page {
+func (s *Suite) page(tables []*Table, o Options) report.Page {
 	checks, missed := 0, Missed(tables)
 	for _, t := range tables {
 		checks += len(t.Checks)
 	}
 	p := report.Page{
-		Title:   "Experiments of overload control",
+		Title:   s.Title,
 		Verdict: fmt.Sprintf("%d of %d checks are met.", checks-missed, checks), Passed: missed == 0, Command: o.Command,
 		Facts: append([]report.Fact{
-			{Name: "size", Value: o.Size.Name}, {Name: "first seed", Value: strconv.FormatUint(max(o.Seed, 1), 10)}, {Name: "costs", Value: costs()},
+			{Name: "size", Value: o.Size.Name}, {Name: "first seed", Value: strconv.FormatUint(max(o.Seed, 1), 10)}, {Name: "conditions", Value: s.Conditions},
 		}, report.MachineFacts()...),
 	}
 	for _, t := range tables {
@@ -33,7 +33,7 @@ func page(tables []*Table, o Options) report.Page {
 
 func (t *Table) section() report.Section {
 	s := report.Section{Title: t.ID + ": " + t.Title, Text: t.About}
-	for _, c := range t.charts {
+	for _, c := range t.Charts {
 		s.Charts = append(s.Charts, t.draw(c)...)
 	}
 	checks := report.DataTable{Title: "Acceptance", Columns: []string{"", "check"}, Text: 2}
@@ -44,19 +44,19 @@ func (t *Table) section() report.Section {
 		}
 		checks.Rows = append(checks.Rows, []string{word, c.Text})
 	}
-	numbers := report.DataTable{Title: "All numbers", Columns: []string{"point", "scheme"}, Text: 2, Folded: true}
-	for _, f := range t.figures {
+	numbers := report.DataTable{Title: "All numbers", Columns: []string{"point", t.suite.Arm}, Text: 2, Folded: true}
+	for _, f := range t.Figures {
 		if t.has(f) {
-			k := kindOf(f)
-			numbers.Columns = append(numbers.Columns, k.title+" "+k.unit)
+			k := t.suite.Kinds.Of(f)
+			numbers.Columns = append(numbers.Columns, k.Title+" "+k.Unit)
 		}
 	}
 	for _, r := range t.Rows {
-		cells := []string{r.Point(), r.Scheme}
-		for _, f := range t.figures {
+		cells := []string{r.Point(), r.Arm}
+		for _, f := range t.Figures {
 			if t.has(f) {
-				k := kindOf(f)
-				cells = append(cells, strconv.FormatFloat(r.Mean(f)/k.divide, 'f', k.decimals, 64))
+				k := t.suite.Kinds.Of(f)
+				cells = append(cells, strconv.FormatFloat(r.Mean(f)/k.Divide, 'f', k.Decimals, 64))
 			}
 		}
 		numbers.Rows = append(numbers.Rows, cells)
@@ -66,8 +66,8 @@ func (t *Table) section() report.Section {
 }
 
 // draw draws a chart for each panel that has more than one place.
-func (t *Table) draw(c chart) (all []report.LineChart) {
-	k := kindOf(c.figure)
+func (t *Table) draw(c Chart) (all []report.LineChart) {
+	k := t.suite.Kinds.Of(c.Figure)
 	var panels []string
 	for _, r := range t.Rows {
 		if !slices.Contains(panels, r.Panel) {
@@ -75,7 +75,7 @@ func (t *Table) draw(c chart) (all []report.LineChart) {
 		}
 	}
 	for _, panel := range panels {
-		line := report.LineChart{Title: c.title + ", " + panel, XLabel: c.x, YLabel: k.title, XFormat: report.Count, YFormat: k.format, LogY: c.logY}
+		line := report.LineChart{Title: c.Title + ", " + panel, XLabel: c.X, YLabel: k.Title, XFormat: report.Count, YFormat: k.Format, LogY: c.LogY}
 		places := map[float64]bool{}
 		curves := map[string]int{}
 		for _, r := range t.Rows {
@@ -84,21 +84,21 @@ func (t *Table) draw(c chart) (all []report.LineChart) {
 			}
 			places[r.X] = true
 			x := r.X
-			if c.named {
+			if c.Named {
 				if !slices.Contains(line.XNames, r.At) {
 					line.XNames = append(line.XNames, r.At)
 				}
 				x = float64(slices.Index(line.XNames, r.At))
 			}
-			at, found := curves[r.Scheme]
+			at, found := curves[r.Arm]
 			if !found {
 				at = len(line.Series)
-				curves[r.Scheme] = at
-				line.Series = append(line.Series, report.Series{Name: r.Scheme, Color: at + 1})
+				curves[r.Arm] = at
+				line.Series = append(line.Series, report.Series{Name: r.Arm, Color: at + 1})
 			}
-			line.Series[at].Points = append(line.Series[at].Points, report.Point{X: x, Y: r.Mean(c.figure)})
-			if slo := r.Mean(figSLO); c.slo && len(line.HLines) == 0 {
-				line.HLines = []report.HLine{{Y: slo, Label: "SLO " + report.Duration.Text(slo)}}
+			line.Series[at].Points = append(line.Series[at].Points, report.Point{X: x, Y: r.Mean(c.Figure)})
+			if y := r.Mean(t.suite.Line); c.Line && len(line.HLines) == 0 {
+				line.HLines = []report.HLine{{Y: y, Label: t.suite.LineLabel + " " + t.suite.Kinds.Of(t.suite.Line).Format.Text(y)}}
 			}
 		}
 		if len(places) > 1 {

@@ -1,4 +1,4 @@
-package experiments
+package suite
 
 import (
 	"context"
@@ -36,19 +36,19 @@ type Options struct {
 // one is a run of a job with one of its seeds.
 type one struct {
 	table, row int
-	job        *job
+	job        *Job
 	seed       uint64
 }
 
 // Run runs the experiments, and prints each as soon as it and those before it are done.
-func Run(ctx context.Context, o Options) ([]*Table, error) {
+func (s *Suite) Run(ctx context.Context, o Options) ([]*Table, error) {
 	if o.Seed == 0 {
 		o.Seed = 1
 	}
 	if o.Parallel == 0 {
 		o.Parallel = runtime.GOMAXPROCS(0)
 	}
-	tables, runs, err := plan(o)
+	tables, runs, err := s.plan(o)
 	if err != nil {
 		return nil, err
 	}
@@ -58,24 +58,24 @@ func Run(ctx context.Context, o Options) ([]*Table, error) {
 	var alone sync.RWMutex
 	err = simulate.All(ctx, len(runs), o.Parallel, func(ctx context.Context, i int) (Sample, error) {
 		run := runs[i]
-		if run.job.alone {
+		if run.job.Alone {
 			alone.Lock()
 			defer alone.Unlock()
 		} else {
 			alone.RLock()
 			defer alone.RUnlock()
 		}
-		s, err := run.job.play(ctx, run.seed)
+		sample, err := run.job.Play(ctx, run.seed)
 		if err != nil && ctx.Err() == nil {
 			row := tables[run.table].Rows[run.row]
-			err = fmt.Errorf("%s, %s, %s: %w", tables[run.table].ID, row.Point(), row.Scheme, err)
+			err = fmt.Errorf("%s, %s, %s: %w", tables[run.table].ID, row.Point(), row.Arm, err)
 		}
-		return s, err
-	}, func(i int, s Sample) error {
+		return sample, err
+	}, func(i int, sample Sample) error {
 		run := runs[i]
 		t := tables[run.table]
 		row := t.Rows[run.row]
-		row.Samples = append(row.Samples, s)
+		row.Samples = append(row.Samples, sample)
 		bar.Set(int64(i + 1))
 		if i+1 < len(runs) && runs[i+1].table == run.table {
 			return nil
@@ -95,23 +95,23 @@ func Run(ctx context.Context, o Options) ([]*Table, error) {
 	if err != nil {
 		return nil, fmt.Errorf("writing the page: %w", err)
 	}
-	return tables, errors.Join(page(tables, o).WriteHTML(file), file.Close())
+	return tables, errors.Join(s.page(tables, o).WriteHTML(file), file.Close())
 }
 
 // plan lays the tables out.
-func plan(o Options) (tables []*Table, runs []one, err error) {
+func (s *Suite) plan(o Options) (tables []*Table, runs []one, err error) {
 	known := map[string]bool{}
 	var names []string
-	for _, e := range Experiments() {
+	for _, e := range s.Experiments {
 		known[e.ID] = true
 		names = append(names, e.ID)
 		if len(o.IDs) > 0 && !slices.Contains(o.IDs, e.ID) {
 			continue
 		}
-		t := &Table{Experiment: e, Size: o.Size}
-		for _, j := range e.jobs(o.Size) {
-			t.Rows = append(t.Rows, &Row{Panel: j.panel, At: j.at, X: j.x, Scheme: j.scheme, Clients: j.clients})
-			seeds := j.seeds
+		t := &Table{Experiment: e, suite: s, Size: o.Size}
+		for _, j := range e.Jobs(o.Size) {
+			t.Rows = append(t.Rows, &Row{Panel: j.Panel, At: j.At, X: j.X, Arm: j.Arm, Clients: j.Clients})
+			seeds := j.Seeds
 			if seeds == 0 {
 				seeds = o.Size.Seeds
 			}
@@ -133,11 +133,11 @@ func plan(o Options) (tables []*Table, runs []one, err error) {
 func (t *Table) finish() {
 	for _, r := range t.Rows {
 		r.Derived = map[string]float64{}
-		if t.derive != nil {
-			t.derive(r)
+		if t.Derive != nil {
+			t.Derive(r)
 		}
 	}
-	t.Checks = t.judge(t)
+	t.Checks = t.Judge(t)
 }
 
 // Missed counts the checks that are not met.

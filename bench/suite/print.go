@@ -1,4 +1,4 @@
-package experiments
+package suite
 
 import (
 	"bytes"
@@ -11,11 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/stillwater-rpc/stillwater/bench/report"
-	"github.com/stillwater-rpc/stillwater/bench/simulate"
 )
-
-// Schema names the objects of JSON.
-const Schema = "stillwater.experiments.v1"
 
 // print prints a table as it was asked for.
 func (t *Table) print(w io.Writer, o Options) error {
@@ -25,37 +21,27 @@ func (t *Table) print(w io.Writer, o Options) error {
 	return t.WriteText(w, o.Colour)
 }
 
-// costs is the one set of them, in words.
-func costs() string {
-	c := simulate.PaperCosts
-	return fmt.Sprintf("costs of a message: receive %v, send %v, reject %v, credit %v", us(c.Receive), us(c.Send), us(c.Reject), us(c.Credit))
-}
-
-func us(d simulate.Duration) string {
-	return strconv.FormatFloat(float64(d)/1e3, 'f', -1, 64) + " us"
-}
-
 // WriteText writes the table for a person.
 func (t *Table) WriteText(w io.Writer, colour bool) error {
-	columns := []report.Column{{Title: "point", Left: true, Width: 8}, {Title: "scheme", Left: true, Width: 10}}
+	columns := []report.Column{{Title: "point", Left: true, Width: 8}, {Title: t.suite.Arm, Left: true, Width: 10}}
 	for _, r := range t.Rows {
 		columns[0].Width = max(columns[0].Width, utf8.RuneCountInString(r.Point()))
-		columns[1].Width = max(columns[1].Width, len(r.Scheme))
+		columns[1].Width = max(columns[1].Width, len(r.Arm))
 	}
 	var figures []string
-	for _, f := range t.figures {
+	for _, f := range t.Figures {
 		if !t.has(f) {
 			continue
 		}
 		figures = append(figures, f)
-		k := kindOf(f)
-		columns = append(columns, report.Column{Title: k.title, Unit: k.unit, Width: k.width, Decimals: k.decimals, Divide: k.divide})
+		k := t.suite.Kinds.Of(f)
+		columns = append(columns, report.Column{Title: k.Title, Unit: k.Unit, Width: k.Width, Decimals: k.Decimals, Divide: k.Divide})
 	}
 	var text bytes.Buffer
 	table := report.NewTable(&text, colour, columns...)
-	fmt.Fprintf(&text, "%s  %s\n%s\nsize %s; %s\n\n", t.ID, t.Title, t.About, t.Size.Name, costs())
+	fmt.Fprintf(&text, "%s  %s\n%s\nsize %s; %s\n\n", t.ID, t.Title, t.About, t.Size.Name, t.suite.Conditions)
 	for _, r := range t.Rows {
-		cells := []any{r.Point(), r.Scheme}
+		cells := []any{r.Point(), r.Arm}
 		for _, f := range figures {
 			cells = append(cells, r.Mean(f))
 		}
@@ -82,16 +68,16 @@ func (t *Table) has(figure string) bool {
 	return false
 }
 
-// WriteJSON writes an object for each line: experiment, point, scheme, and every figure by its name. Checks are objects too.
+// WriteJSON writes an object for each line: experiment, point, arm, and every figure by its name. Checks are objects too.
 func (t *Table) WriteJSON(w io.Writer) error {
-	lines := report.NewJSONLines(w, Schema)
+	lines := report.NewJSONLines(w, t.suite.Schema)
 	for _, r := range t.Rows {
 		object := &ordered{}
 		object.add("experiment", t.ID)
 		object.add("point", r.Point())
-		object.add("scheme", r.Scheme)
+		object.add(t.suite.Arm, r.Arm)
 		object.add("seed_count", len(r.Samples))
-		for _, f := range allFigures() {
+		for _, f := range t.suite.Kinds.names() {
 			if v := r.Mean(f); !math.IsNaN(v) && !math.IsInf(v, 0) {
 				object.add(f, v)
 			}
@@ -118,7 +104,7 @@ type ordered struct{ keys, values []string }
 func (o *ordered) add(key string, v any) {
 	text, err := json.Marshal(v)
 	if err != nil {
-		panic("experiments: " + err.Error()) // strings and finite numbers only
+		panic("suite: " + err.Error()) // strings and finite numbers only
 	}
 	o.keys, o.values = append(o.keys, key), append(o.values, string(text))
 }

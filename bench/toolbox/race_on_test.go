@@ -1,0 +1,5 @@
+//go:build race
+
+package toolbox
+
+const raceEnabled = true

@@ -1,0 +1,76 @@
+package toolbox
+
+import (
+	"context"
+
+	"github.com/stillwater-rpc/stillwater/bench/suite"
+)
+
+// What the experiments are made of.
+type (
+	Experiment = suite.Experiment // one experiment
+	Table      = suite.Table      // an experiment with its results
+	Row        = suite.Row        // one line of a table
+	Sample     = suite.Sample     // what one run measured
+	Check      = suite.Check      // a part of the acceptance
+	Size       = suite.Size       // how much is run
+	Options    = suite.Options    // what to run and where to show it
+
+	job   = suite.Job
+	chart = suite.Chart
+)
+
+// ErrOptions says that Options ask for what cannot be done.
+var ErrOptions = suite.ErrOptions
+
+// Schema names the objects of JSON.
+const Schema = "stillwater.toolbox.v1"
+
+// Experiments are all of them, in the order of their numbers.
+func Experiments() []*Experiment {
+	return []*Experiment{e1(), e2(), e3(), e4(), e5(), e7(), e8(), e9(), e10(), e11(), e19(), e20()}
+}
+
+// Run runs the experiments, and prints each as soon as it and those before it are done.
+func Run(ctx context.Context, o Options) ([]*Table, error) {
+	s := suite.Suite{
+		Title: "The admission toolbox", Schema: Schema, Arm: "arm", Conditions: "a message costs 0.88 us to receive, 0.88 us to send, 0.44 us to refuse",
+		Kinds: kinds, Experiments: Experiments(),
+	}
+	return s.Run(ctx, o)
+}
+
+// Missed counts the checks that are not met.
+func Missed(tables []*Table) int { return suite.Missed(tables) }
+
+// Small is what a test runs: one seed, and less time where a minute shows no more.
+func Small() Size { return Size{Name: "small", Seeds: 1} }
+
+// Full is for claims: all points, three runs of a seed each.
+func Full() Size { return Size{Name: "full", Seeds: 3, Full: true} }
+
+// The words of all tables: what is not controlled, and what this project does.
+const (
+	armNone = "none"
+	armOurs = "ours"
+)
+
+// playing makes a job's play of something that has a seed.
+func playing(play func(seed uint64) (Sample, error)) func(context.Context, uint64) (Sample, error) {
+	return func(ctx context.Context, seed uint64) (Sample, error) {
+		if err := ctx.Err(); err != nil {
+			return Sample{}, err
+		}
+		return play(seed)
+	}
+}
+
+func bound(text string, rows []*Row, figure string, limit float64, atLeast bool) Check {
+	return kinds.Bound(text, rows, figure, limit, atLeast)
+}
+
+func collapse(rows []*Row, figure string, limit float64) Check {
+	return kinds.Collapse(rows, figure, limit)
+}
+
+func only(rows []*Row, f func(*Row) bool) []*Row { return suite.Only(rows, f) }
