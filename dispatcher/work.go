@@ -45,8 +45,7 @@ func (d *Dispatcher) Start(now clock.Time, req *Request, queued clock.Time) *Req
 // startable puts a request that was taken from the queue in service, or rejects it.
 func (d *Dispatcher) startable(req *Request) bool {
 	s := &d.server
-	if req.Deadline != 0 && req.Deadline.Sub(d.now) < d.needs(req.Method) {
-		req.Method.admit.Age.Doubt()
+	if !d.stillInTime(req) {
 		d.refuseQueued(req, credit.Expired, wire.RejectExpired)
 		return false
 	}
