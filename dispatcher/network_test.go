@@ -99,7 +99,7 @@ func (w *network) send(from, to wire.Addr, payload []byte) {
 				return
 			}
 			if n := w.nodes[to]; n != nil {
-				n.inbox = append(n.inbox, Datagram{Payload: data, From: from, Arrival: w.now})
+				n.inbox = append(n.inbox, Datagram{Payload: data, From: from, Arrival: w.now.Add(n.early)})
 				n.turn()
 			}
 		})
@@ -122,7 +122,8 @@ type node struct {
 	lent    int
 	// unchecked spares the ledger the audit of every session at every step: for tests with many.
 	unchecked bool
-	dead      bool // a process that was killed: says and does nothing any more
+	early     time.Duration // so long before its packets arrive it read the clock of its turn
+	dead      bool          // a process that was killed: says and does nothing any more
 	admission Admission
 	method    admit.MethodConfig
 	levels    bool // its calls are of any criticality

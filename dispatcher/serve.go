@@ -211,7 +211,7 @@ func (d *Dispatcher) arrive(c *session.Conn, peer *session.Peer, place credit.Se
 		req.Method, req.Deadline = method, deadline
 		req.owner, req.session, req.serial = d.cfg.Owner, place, s.peers.Serial(uint32(place))
 		req.number, req.slot, req.state = r.Number, r.Slot, requestQueued
-		req.arrival, req.enqueued = in.arrival, d.now
+		req.arrival, req.enqueued = in.arrival, max(d.now, in.arrival) // which may be after the turn has read the clock
 		req.Payload, req.Reply, req.Status = append(req.Payload[:0], r.Payload...), req.Reply[:0], wire.StatusOK
 		d.replaced(d.tableFor(peer, place).Begin(r.Number, r.Slot, req))
 		s.queue.push(req)
