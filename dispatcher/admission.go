@@ -16,7 +16,7 @@ type Admission struct {
 	// Levels are the shares of the drop threshold from which the sheddable levels are refused, and what each level keeps. What is Critical, or says
 	// nothing, is the scheme's to refuse; CriticalPlus it sees with a shorter delay.
 	Levels admit.LevelsConfig
-	// Tail refuses what leaves no room for its method's p99, not only what leaves none for the mean.
+	// Tail refuses what leaves no room for its method's p99, not only what leaves none for the mean: see admit.Age.
 	Tail bool
 	// Order is the order of the request queue; it is of no effect in a shell that says itself which request to Start.
 	Order admit.OrderConfig
@@ -116,15 +116,30 @@ func (d *Dispatcher) inTime(m *Method, deadline clock.Time) bool {
 	if deadline == 0 {
 		return true
 	}
-	left, wait := deadline.Sub(d.now), max(d.mayWait(), m.parkedWork())
-	late := left <= wait+d.needs(m)
+	wait := max(d.mayWait(), m.parkedWork())
 	if d.server.Admission.Tail {
-		late = late || left <= wait+min(m.admit.Age.Tail(), left/2)+d.rtt.Smoothed()
+		return m.admit.Age.Admit(d.now, deadline.Add(-d.rtt.Smoothed()), wait)
 	}
-	if late {
+	if deadline.Sub(d.now) <= wait+d.needs(m) {
 		m.admit.Age.Doubt()
+		return false
 	}
-	return !late
+	return true
+}
+
+// stillInTime reports whether a request that was taken from the queue can be answered by its deadline.
+func (d *Dispatcher) stillInTime(req *Request) bool {
+	if req.Deadline == 0 {
+		return true
+	}
+	if d.server.Admission.Tail {
+		return req.Method.admit.Age.Start(d.now, req.arrival, req.Deadline.Add(-d.rtt.Smoothed()), d.server.queue.live > 0)
+	}
+	if req.Deadline.Sub(d.now) < d.needs(req.Method) {
+		req.Method.admit.Age.Doubt()
+		return false
+	}
+	return true
 }
 
 // clientBucket is the bucket of a connection; nil = it may send at any rate. One whose index another had before begins with a full one.

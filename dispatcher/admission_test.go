@@ -1,6 +1,7 @@
 package dispatcher
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -380,6 +381,39 @@ func TestPressureOfTheDispatcher(t *testing.T) {
 	w.run(w.now.Add(time.Second))
 	if p := server.d.Pressure(); p != 0 {
 		t.Errorf("idle again: %v", p)
+	}
+}
+
+// TestTailBound has a method of which one in twenty takes 20 times as long, at one and a half times what a worker can do, with deadlines of 1 ms: what is
+// answered late is work for nothing, and with room for the tail there is less of it.
+func TestTailBound(t *testing.T) {
+	late := map[bool]int{}
+	for _, tail := range []bool{false, true} {
+		w, server, client, s := open(t, 1, Admission{Tail: tail}, admit.MethodConfig{})
+		rng := rand.New(rand.NewPCG(1, 2))
+		served := 0
+		for i := range uint64(20_000) {
+			server.service = 10 * us
+			if rng.IntN(20) == 0 {
+				server.service = 200 * us
+			}
+			client.call(s, i, w.now.Add(time.Millisecond))
+			w.run(w.now.Add(13 * us))
+		}
+		w.run(w.now.Add(time.Second))
+		for i := range uint64(20_000) {
+			served += server.ran[i]
+		}
+		stats := client.d.Snapshot()
+		late[tail] = served - int(stats.Outcomes[OutcomeOK])
+		t.Logf("tail %v: %d answered in time, %d late", tail, stats.Outcomes[OutcomeOK], late[tail])
+		if stats.Outcomes[OutcomeOK] < 12_000 { // of 13,333 that fit
+			t.Errorf("tail %v: %d answered in time", tail, stats.Outcomes[OutcomeOK])
+		}
+		server.audit()
+	}
+	if late[true] >= late[false] {
+		t.Errorf("%d answered late without, %d with the bound", late[false], late[true])
 	}
 }
 

@@ -46,8 +46,7 @@ func (d *Dispatcher) Start(now clock.Time, req *Request, queued clock.Time) *Req
 func (d *Dispatcher) startable(req *Request) bool {
 	s := &d.server
 	s.overrun.sample(d.now.Sub(req.enqueued), req.expected)
-	if req.Deadline != 0 && req.Deadline.Sub(d.now) < d.needs(req.Method) {
-		req.Method.admit.Age.Doubt()
+	if !d.stillInTime(req) {
 		d.refuseQueued(req, credit.Expired, wire.RejectExpired)
 		return false
 	}
