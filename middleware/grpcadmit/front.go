@@ -2,6 +2,7 @@ package grpcadmit
 
 import (
 	"encoding/binary"
+	"sync"
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/credit/admit"
@@ -16,11 +17,10 @@ import (
 // same headers for as long as no block changed the table, and what they mean is learnt from the tap handle. Blocks that change the table, or that are new, go through,
 // and are decided about there. All decisions are made once: a request that is let through here takes its pass along.
 //
-// All of it is the reading goroutine's, which calls the tap handle as well.
+// It belongs to the goroutine that reads, which calls the tap handle as well; only end comes from elsewhere.
 type front struct {
 	control *middleware.Control
 	known   map[string]known // by header block
-	passed  []passed         // requests that the tap handle has yet to see, in order
 	refused map[uint32]bool  // streams whose clients have not finished
 	last    uint32           // the largest stream so far
 	preface int              // bytes of the client's preface still to come
@@ -28,6 +28,10 @@ type front struct {
 	out     bool             // it is taken out
 	taken   int              // bytes of flow control to give back
 	replies []byte
+
+	mu     sync.Mutex
+	passed []passed // requests that the tap handle has yet to see, in order
+	over   bool     // the connection is closed: it will see none
 }
 
 // known is what a header block means.
@@ -55,17 +59,63 @@ func newFront(c *middleware.Control) *front {
 	return &front{control: c, known: map[string]known{}, refused: map[uint32]bool{}, preface: len(clientPreface)}
 }
 
+// push has a request follow the others to the tap handle.
+func (f *front) push(p passed) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.over {
+		p.pass.Leave()
+		return
+	}
+	f.passed = append(f.passed, p)
+}
+
+// next is what was decided about the request that the tap handle sees now.
+func (f *front) next() (p passed) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.passed) == 0 {
+		return p
+	}
+	p = f.passed[0]
+	f.passed = append(f.passed[:0], f.passed[1:]...)
+	return p
+}
+
 // settle is called when gRPC has dealt with all that it was given. What it did not hand to the tap handle, it refused by itself; which one that was is not known, so nothing
 // learnt meanwhile counts.
 func (f *front) settle() {
-	if len(f.passed) == 0 {
-		return
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.passed) > 0 {
+		f.leave()
+		clear(f.known)
 	}
+}
+
+func (f *front) leave() {
 	for _, p := range f.passed {
 		p.pass.Leave()
 	}
 	f.passed = f.passed[:0]
+}
+
+// end gives back what no tap handle will see. It may be called at any time.
+func (f *front) end() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.over = true
+	f.leave()
+}
+
+// forget is for a block that changes the table: no block before it means any more what it meant.
+func (f *front) forget() {
 	clear(f.known)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i := range f.passed {
+		f.passed[i].block = ""
+	}
 }
 
 // filter appends to clean what gRPC is to see of raw, and returns what is left of raw: the beginning of a frame.
@@ -125,8 +175,8 @@ func (f *front) takesHeaders(h frameHeader, raw []byte, arrived func() clock.Tim
 	}
 	f.last = h.stream
 	if h.flags&^(flagEndStream|flagEndHeaders) != 0 || h.flags&flagEndHeaders == 0 || h.length > blockMax {
-		clear(f.known)
-		f.passed = append(f.passed, passed{})
+		f.forget()
+		f.push(passed{})
 		return false
 	}
 	block := raw[frameHeaderBytes : frameHeaderBytes+h.length]
@@ -136,16 +186,13 @@ func (f *front) takesHeaders(h frameHeader, raw []byte, arrived func() clock.Tim
 		if indexedOnly(block) {
 			p.block = string(block)
 		} else {
-			clear(f.known)
-			for i := range f.passed {
-				f.passed[i].block = "" // it means something else from here on
-			}
+			f.forget()
 		}
-		f.passed = append(f.passed, p)
+		f.push(p)
 		return false
 	}
 	if len(f.refused) >= refusedMax {
-		f.passed = append(f.passed, passed{})
+		f.push(passed{})
 		return false
 	}
 	a := k.arrival
@@ -155,7 +202,7 @@ func (f *front) takesHeaders(h frameHeader, raw []byte, arrived func() clock.Tim
 	}
 	pass, v := f.control.Arrive(a)
 	if v.OK {
-		f.passed = append(f.passed, passed{decided: true, pass: pass})
+		f.push(passed{decided: true, pass: pass})
 		return false
 	}
 	f.refuse(h, v)
@@ -169,16 +216,6 @@ func (f *front) refuse(h frameHeader, v admit.Verdict) {
 		f.refused[h.stream] = true
 		f.replies = appendFrame(f.replies, frameReset, 0, h.stream, []byte{0, 0, 0, 0}) // NO_ERROR: nothing more is wanted
 	}
-}
-
-// next is what was decided about the request that the tap handle sees now.
-func (f *front) next() (p passed) {
-	if len(f.passed) == 0 {
-		return p
-	}
-	p = f.passed[0]
-	f.passed = append(f.passed[:0], f.passed[1:]...)
-	return p
 }
 
 // learn notes what a header block means.

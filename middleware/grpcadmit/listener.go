@@ -81,6 +81,12 @@ func (c *conn) Read(b []byte) (int, error) {
 	return n, nil
 }
 
+// Close closes it.
+func (c *conn) Close() error {
+	c.front.end()
+	return c.Conn.Close()
+}
+
 // fill reads once.
 func (c *conn) fill() error {
 	if c.raw == nil {
