@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command bench has grpc-go overloaded over loopback TCP, bare, with an in-flight cap of 8 in its tap handle, and with package middleware, in one run:
 //
 //	cd middleware/grpcadmit && go run ./bench
