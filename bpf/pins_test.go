@@ -109,9 +109,7 @@ func TestPin(t *testing.T) {
 		}
 		return nil
 	})
-	if err := pins.Remove(); err != nil {
-		t.Fatal(err)
-	}
+	inside(t, pair, pins.Remove)
 	if inspect(t, pair).Attached {
 		t.Error("still attached")
 	}
@@ -128,9 +126,7 @@ func TestPinAttachAgain(t *testing.T) {
 	pair := labtest.NewPair(t, lab.PairConfig{})
 	dir := pinned(t, pair)
 	pins := openPins(t, dir)
-	if err := pins.Detach(); err != nil {
-		t.Fatal(err)
-	}
+	inside(t, pair, pins.Detach)
 	if inspect(t, pair).Attached || pins.Link != bpf.AttachmentNone {
 		t.Errorf("still attached: %+v", pins)
 	}

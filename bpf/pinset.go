@@ -9,8 +9,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/cilium/ebpf/link"
+	"github.com/vishvananda/netlink"
 )
 
 // Attachment is how a pinned program is attached.
@@ -113,8 +115,12 @@ func (s *Pins) Attach(ifindex int, mode Mode) (Mode, error) {
 	return mode, s.look()
 }
 
+// detachMax is how long the kernel may take to detach a program whose link nobody holds any more: it leaves that to a worker of its own
+// (kernel/bpf/syscall.c, bpf_link_put), which is a matter of microseconds on an idle machine.
+const detachMax = 2 * time.Second
+
 // Detach removes the pin of the link, which detaches the program unless somebody else holds the link: the error says who. Program and
-// maps stay pinned. Without a link it is [ErrNotAttached].
+// maps stay pinned. Without a link it is [ErrNotAttached]. When it returns, the program is off the interface, as seen from the calling thread's network namespace.
 func (s *Pins) Detach() error {
 	if s.Link == AttachmentNone {
 		return ErrNotAttached
@@ -122,15 +128,36 @@ func (s *Pins) Detach() error {
 	if err := os.Remove(filepath.Join(s.Dir, pinLink)); err != nil {
 		return fmt.Errorf("bpf: remove the pin of the link: %w", err)
 	}
-	held := s.Link == AttachmentLive
-	id := s.LinkID
+	live, id, ifindex := s.Link == AttachmentLive, s.LinkID, s.Ifindex
 	if err := s.look(); err != nil {
 		return err
 	}
-	if holders := holdersOf(id); held && len(holders) > 0 {
+	if !live {
+		return nil
+	}
+	if holders := holdersOf(id); len(holders) > 0 {
 		return fmt.Errorf("bpf: link %d is not pinned any more, but %w", id, heldBy(holders))
 	}
+	if !s.leaves(ifindex) {
+		return fmt.Errorf("bpf: link %d is not pinned any more, but still there: a process holds it that cannot be seen from here, and it ends with that", id)
+	}
 	return nil
+}
+
+// leaves waits until the program has left an interface, and reports whether it has.
+func (s *Pins) leaves(ifindex int) bool {
+	for began := time.Now(); ; time.Sleep(time.Millisecond) {
+		device, err := netlink.LinkByIndex(ifindex)
+		if err != nil { // it is not there either
+			return true
+		}
+		if xdp := device.Attrs().Xdp; xdp == nil || !xdp.Attached || xdp.ProgId != s.ProgramID {
+			return true
+		}
+		if time.Since(began) > detachMax {
+			return false
+		}
+	}
 }
 
 func heldBy(holders []Process) error {

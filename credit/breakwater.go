@@ -64,10 +64,11 @@ type Breakwater struct {
 	sessions uint64
 	// pool keeps its fraction: alpha n_c need not be whole, and a decrease that rounds to nothing must add up.
 	pool  float64
-	whole uint64 // floor of pool
+	whole uint64 // floor of pool, below the ceiling
 	peak  float64
 	due   clock.Time
 	floor bool // on, by the delay of the last update
+	governed
 }
 
 // NewBreakwater makes a Breakwater whose pool is the number of workers.
@@ -120,6 +121,9 @@ func (b *Breakwater) Update(now clock.Time, signal Signal, load Load) bool {
 		return false
 	}
 	b.due = now.Add(period(signal.RTT))
+	if b.frozen {
+		return true
+	}
 	delay := max(signal.Delay, 0)
 	b.floor = !b.config.NoFloor && delay < b.config.FloorDelay
 	excess := float64(delay-b.config.TargetDelay) / float64(b.config.TargetDelay)
@@ -192,7 +196,7 @@ func (b *Breakwater) Resize(sessions uint64) {
 // set stores the pool within [workers, slots n_c]; the lower bound wins.
 func (b *Breakwater) set(pool float64) {
 	b.pool = max(min(pool, b.slots*float64(b.sessions)), b.workers)
-	b.whole = uint64(b.pool)
+	b.whole = b.bound(uint64(b.pool))
 }
 
 // Window is the law of W', as in the package comment.
@@ -202,9 +206,9 @@ func (b *Breakwater) set(pool float64) {
 // target: then answers take credits back as well, before the door has to.
 func (b *Breakwater) Window(h Holding) uint64 {
 	if b.config.Unfair || h.Weights == 0 { // or nobody says what is fair
-		return NextWindow(h, b.whole, b.sessions, b.floor)
+		return NextWindow(h, b.whole, b.sessions, b.keepsFloor(h))
 	}
-	return fairWindow(h, b.whole, b.sessions, b.floor)
+	return fairWindow(h, b.whole, b.sessions, b.keepsFloor(h))
 }
 
 // Pool is C, rounded down.

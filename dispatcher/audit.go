@@ -66,12 +66,23 @@ func (d *Dispatcher) auditRequests() error {
 	}
 	// A request object is on a slot, or runs though nobody waits for it; one that is pending is queued or runs.
 	orphans := d.Pending() - pending
-	if orphans < 0 || s.queue.live > pending || s.pool.lent != kept+orphans {
+	if orphans < 0 || d.Queued() > pending || s.pool.lent != kept+orphans {
 		return fmt.Errorf("dispatcher: %d request objects in use, %d on slots, %d of them pending, %d queued, %d in service",
-			s.pool.lent, kept, pending, s.queue.live, s.inService.now)
+			s.pool.lent, kept, pending, d.Queued(), s.inService.now)
+	}
+	if parked := d.parked(); parked != s.parked {
+		return fmt.Errorf("dispatcher: %d requests wait for a bound of their methods, counted are %d", parked, s.parked)
 	}
 	if p := s.ledger.Totals().Pending; p < uint64(pending) || p > uint64(d.Pending()) {
 		return fmt.Errorf("dispatcher: the ledger counts %d requests pending, %d are, %d with abandoned ones", p, pending, d.Pending())
 	}
 	return nil
+}
+
+// parked counts those that wait for their methods' own bounds.
+func (d *Dispatcher) parked() (n int) {
+	for _, m := range d.server.bounded {
+		n += m.parked.live
+	}
+	return n
 }

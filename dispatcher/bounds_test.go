@@ -58,14 +58,14 @@ func TestHugeReplyIsNotKept(t *testing.T) {
 func TestQueuedWorkDoesNotDrift(t *testing.T) {
 	m := &Method{}
 	for range 100 {
-		m.service.Sample(100 * time.Microsecond)
+		m.admit.Age.Sample(100 * time.Microsecond)
 	}
 	var q requestQueue
 	for range 1000 {
 		q.push(&Request{Method: m, state: requestQueued})
 	}
 	for range 2000 {
-		m.service.Sample(time.Microsecond)
+		m.admit.Age.Sample(time.Microsecond)
 	}
 	for range 999 {
 		q.pop()

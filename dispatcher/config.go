@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/credit"
+	"github.com/stillwater-rpc/stillwater/credit/admit"
 	"github.com/stillwater-rpc/stillwater/credit/client"
 	"github.com/stillwater-rpc/stillwater/hw/clock"
 	"github.com/stillwater-rpc/stillwater/wire"
@@ -50,6 +51,8 @@ type ServeConfig struct {
 	Backlog func(now clock.Time) (delay time.Duration, count int)
 	// Queued is told of each request that was admitted, for a shell that says itself which one to Start; nil = it takes what Next gives it.
 	Queued func(*Request)
+	// Admission is what else decides about a request.
+	Admission Admission
 	// Weight says what share of scarce credits each session of a client gets; nil = all the same. It is asked when a session registers.
 	Weight func(client wire.Addr) uint8
 	// TargetDelay and DropThreshold are told to the clients, who expire by the one and time retransmission by the other.
@@ -113,7 +116,10 @@ type Method struct {
 	ID   wire.Method
 	// Run executes one request on a worker: it reads Payload, appends to Reply and sets Status. It may block.
 	Run func(*Request)
+	// Admission says what its requests cost and how many may be let in.
+	Admission admit.MethodConfig
 
-	service client.Learnt // learnt service time
-	alone   client.Learnt // the same of those that had a CPU to themselves
+	admit  admit.Method  // with its learnt service time
+	alone  client.Learnt // the same of those that had a CPU to themselves
+	parked requestQueue  // what waits for the bound of its own on requests in service
 }

@@ -1,9 +1,11 @@
 package dispatcher
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/credit"
+	"github.com/stillwater-rpc/stillwater/credit/admit"
 	"github.com/stillwater-rpc/stillwater/credit/client"
 	"github.com/stillwater-rpc/stillwater/hw/clock"
 	"github.com/stillwater-rpc/stillwater/wire"
@@ -46,6 +48,7 @@ type server struct {
 	leveler   credit.Leveler  // nil = the scheme tells no level
 	peers     *session.Peers
 	methods   map[wire.Method]*Method
+	bounded   []*Method    // of them: with a bound of their own on requests in service
 	tables    []*slotTable // by Peer.Slots; 0 is never used
 	spare     []uint32     // free places in tables
 	cursor    uint32       // of the sweep over tables
@@ -56,6 +59,8 @@ type server struct {
 	stalled   time.Duration // how long before the last batch nobody touched the dispatcher
 	service   client.Learnt // over all methods
 	draining  bool
+	admission
+	pressure atomic.Uint64 // bits of a float64, for everybody
 }
 
 // slotTable is the at-most-once table of one session that is not idle.
@@ -85,6 +90,7 @@ func New(cfg Config, port Port) *Dispatcher {
 func (d *Dispatcher) Serve(cfg ServeConfig) (workers int) {
 	d.server.ServeConfig = cfg.withDefaults()
 	d.server.inService = newInService(d.server.Workers, d.server.Parallel, d.server.AdaptWorkers)
+	d.server.admission = newAdmission(&d.server.ServeConfig)
 	d.server.ledger = cfg.Credit
 	d.server.dequeuer, _ = cfg.Credit.Controller().(credit.Dequeuer)
 	d.server.leveler, _ = cfg.Credit.Controller().(credit.Leveler)
@@ -107,6 +113,10 @@ func (d *Dispatcher) Register(m *Method) error {
 		return &MethodCollisionError{Name: m.Name, Other: other.Name}
 	}
 	d.server.methods[m.ID] = m
+	m.admit = admit.NewMethod(m.Admission)
+	if m.admit.InService.Bounded() {
+		d.server.bounded = append(d.server.bounded, m)
+	}
 	return nil
 }
 
@@ -221,6 +231,7 @@ func (d *Dispatcher) Tick(now clock.Time) {
 	d.now = now
 	d.callTimers()
 	if d.server.ledger != nil {
+		d.expireTail()
 		d.credits()
 	}
 	if now >= d.nextSweep {
@@ -235,6 +246,7 @@ func (d *Dispatcher) Deadline() clock.Time {
 	if d.server.ledger == nil {
 		return at
 	}
+	at = clock.Earliest(at, d.tailExpires())
 	if totals := d.server.ledger.Totals(); totals.Drained > 0 {
 		at = clock.Earliest(at, d.now.Add(drainedEvery))
 	} else if len(d.server.tables)-1 > len(d.server.spare) || totals.Issued > 0 {

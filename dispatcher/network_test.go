@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/credit"
+	"github.com/stillwater-rpc/stillwater/credit/admit"
 	"github.com/stillwater-rpc/stillwater/hw/clock"
 	"github.com/stillwater-rpc/stillwater/wire"
 )
@@ -98,7 +99,7 @@ func (w *network) send(from, to wire.Addr, payload []byte) {
 				return
 			}
 			if n := w.nodes[to]; n != nil {
-				n.inbox = append(n.inbox, Datagram{Payload: data, From: from, Arrival: w.now})
+				n.inbox = append(n.inbox, Datagram{Payload: data, From: from, Arrival: w.now.Add(n.early)})
 				n.turn()
 			}
 		})
@@ -121,7 +122,11 @@ type node struct {
 	lent    int
 	// unchecked spares the ledger the audit of every session at every step: for tests with many.
 	unchecked bool
-	dead      bool // a process that was killed: says and does nothing any more
+	early     time.Duration // so long before its packets arrive it read the clock of its turn
+	dead      bool          // a process that was killed: says and does nothing any more
+	admission Admission
+	method    admit.MethodConfig
+	levels    bool // its calls are of any criticality
 }
 
 type outPacket struct {
@@ -184,9 +189,9 @@ func (n *node) serve(service, target time.Duration, control credit.Controller) {
 	n.service = service
 	n.d.Serve(ServeConfig{
 		Credit:      credit.NewLedger(credit.Config{Checked: !n.unchecked, Slots: n.slots}, control),
-		TargetDelay: target, DropThreshold: 2 * target, Parallel: n.workers, Workers: n.workers,
+		TargetDelay: target, DropThreshold: 2 * target, Parallel: n.workers, Workers: n.workers, Admission: n.admission,
 	})
-	m := &Method{Name: "work", ID: wire.MethodOf("work"), Run: n.handle}
+	m := &Method{Name: "work", ID: wire.MethodOf("work"), Run: n.handle, Admission: n.method}
 	if err := n.d.Register(m); err != nil {
 		n.w.t.Fatal(err)
 	}
@@ -273,6 +278,9 @@ func (n *node) call(s *Session, m uint64, deadline clock.Time) *call {
 	c.Done = func(*Call) {
 		c.done++
 		c.at = n.w.now
+	}
+	if n.levels {
+		c.Criticality = wire.Criticality(n.w.rng.IntN(6))
 	}
 	n.d.Submit(n.w.now, &c.Call)
 	n.turn()

@@ -64,11 +64,12 @@ type PortStats struct {
 	Received       uint64 `json:"received_count"`
 	Sent           uint64 `json:"sent_count"`
 	ReceiveDropped uint64 `json:"receive_dropped_count"` // lost before or at reception: rings full, malformed, not ours
-	SendDropped    uint64 `json:"send_dropped_count"`    // refused by the kernel, no route, no neighbour
+	SendDropped    uint64 `json:"send_dropped_count"`    // refused by the kernel, no route, too many for a neighbour that is not known
 	NoBuffer       uint64 `json:"no_buffer_count"`       // Lend found no free buffer
 	Kicks          uint64 `json:"kick_count"`            // system calls made to transmit
 	EmptyPolls     uint64 `json:"empty_poll_count"`
 	PassedOn       uint64 `json:"received_through_kernel_count"` // of the received: passed on by XDP, and taken from the kernel's socket
+	LeftToKernel   uint64 `json:"sent_through_kernel_count"`     // of the sent: by the kernel, as the next hop was not known yet
 	// Between several dispatchers, for another of whom a packet was received, or each of several: handed over to it, and dropped because it had not
 	// taken what it has already.
 	HandedOver      uint64 `json:"handed_over_count"`

@@ -6,7 +6,7 @@ import (
 	"github.com/stillwater-rpc/stillwater/hw/clock"
 )
 
-// requestQueue is the request queue: first come, first served, in a ring that grows by doubling up to its bound.
+// requestQueue is the request queue: in the order of arrival, in a ring that grows by doubling up to its bound.
 // Requests wait here, where their age is seen, and not in Go's run queue, where it is not.
 //
 // A request that nobody waits for any more leaves a hole in the ring and is free at once: who opens and closes sessions
@@ -25,14 +25,14 @@ func (q *requestQueue) push(r *Request) {
 		q.rebuild()
 	}
 	// The mean moves while the request waits: what is taken off the sum later must be what was added now.
-	r.cost = r.Method.service.Mean()
+	r.cost = r.Method.admit.Age.Expected()
 	q.put(r)
 	q.live++
 	q.work += r.cost
 }
 
 func (q *requestQueue) put(r *Request) {
-	r.place = q.tail
+	r.place, r.in = q.tail, q
 	q.ring[q.tail&uint64(len(q.ring)-1)] = r
 	q.tail++
 }
@@ -57,10 +57,27 @@ func (q *requestQueue) pop() *Request {
 	if q.head == q.tail {
 		return nil
 	}
-	r := q.ring[q.head&uint64(len(q.ring)-1)]
+	r := q.oldest()
 	q.remove(r)
 	return r
 }
+
+// popNewest takes the newest request, or nil.
+func (q *requestQueue) popNewest() *Request {
+	mask := uint64(len(q.ring) - 1)
+	for q.head != q.tail {
+		q.tail--
+		if r := q.ring[q.tail&mask]; r != nil {
+			q.tail++
+			q.remove(r)
+			return r
+		}
+	}
+	return nil
+}
+
+// oldest is the request at the head; the queue is not empty.
+func (q *requestQueue) oldest() *Request { return q.ring[q.head&uint64(len(q.ring)-1)] }
 
 // remove takes a queued request out, wherever it stands.
 func (q *requestQueue) remove(r *Request) {
@@ -78,5 +95,5 @@ func (q *requestQueue) age(now clock.Time) time.Duration {
 	if q.head == q.tail {
 		return 0
 	}
-	return max(now.Sub(q.ring[q.head&uint64(len(q.ring)-1)].enqueued), 0)
+	return max(now.Sub(q.oldest().enqueued), 0)
 }

@@ -29,7 +29,8 @@ type Request struct {
 	state    requestState
 	arrival  clock.Time // at the NIC
 	enqueued clock.Time
-	place    uint64        // in the request queue
+	in       *requestQueue // while queued
+	place    uint64        // there
 	cost     time.Duration // expected, while queued
 	alone    bool          // it has a CPU to itself
 	next     *Request      // free list, or the loop's list of finished requests
@@ -43,6 +44,9 @@ const (
 	requestRunning              // with a worker
 	requestOrphan               // with a worker, and nobody waits for it any more
 )
+
+// Owner is the number of the dispatcher that has it.
+func (r *Request) Owner() uint8 { return r.owner }
 
 // Number is the request's running number in its session.
 func (r *Request) Number() uint64 { return uint64(r.number) }

@@ -79,7 +79,7 @@ func (d *Dispatcher) request(c *session.Conn, in inbound, r *wire.Request) {
 		d.replyAgain(c, place, table.Kept(r.Slot))
 	case session.Rejected:
 		d.stats.Duplicates++
-		d.reject(c, peer, place, r.Number, r.Slot, reason)
+		d.reject(c, peer, place, r.Number, r.Slot, d.refusal(reason))
 	case session.Stale:
 		d.stats.Stale++
 	}
@@ -186,29 +186,32 @@ func (d *Dispatcher) arrive(c *session.Conn, peer *session.Peer, place credit.Se
 	d.rtt.Sample(in.rtt)
 	d.stats.Offered++
 	method := s.methods[r.Method]
-	wait := d.waited(in.since)
+	delay := d.delay(d.waited(in.since))
+	s.door.Arrive(d.now, r.Attempt, delay)
 	var deadline clock.Time
 	if r.HasBudget {
 		deadline = in.arrival.Add(r.Budget)
 	}
 	switch {
 	case s.draining:
-		d.turnAway(c, peer, place, r, wire.RejectDraining)
+		d.turnAway(c, peer, place, r, d.refusal(wire.RejectDraining))
 	case r.HasBudget && r.Budget == 0: // a registration asked for again: see registerAgain
-		d.turnAway(c, peer, place, r, wire.RejectExpired)
+		d.turnAway(c, peer, place, r, d.refusal(wire.RejectExpired))
 	case method == nil:
-		d.turnAway(c, peer, place, r, wire.RejectUnknownMethod)
-	case deadline != 0 && deadline.Sub(d.now) <= d.queueWork()+d.needs(method): // it would be too late when its turn comes
-		method.service.Doubt()
-		d.turnAway(c, peer, place, r, wire.RejectExpired)
-	case !s.ledger.Admit(credit.Arrival{Now: d.now, Delay: d.delay(wait), Priority: r.Priority}) || s.queue.live >= s.QueueMax:
-		d.turnAway(c, peer, place, r, wire.RejectOverloaded)
+		d.turnAway(c, peer, place, r, d.refusal(wire.RejectUnknownMethod))
+	case !d.inTime(method, deadline): // it would be too late when its turn comes
+		d.turnAway(c, peer, place, r, d.refusal(wire.RejectExpired))
 	default:
+		no, ok := d.admits(c, method, r, deadline, delay)
+		if !ok {
+			d.turnAway(c, peer, place, r, no)
+			return
+		}
 		req := s.pool.get()
 		req.Method, req.Deadline = method, deadline
 		req.owner, req.session, req.serial = d.cfg.Owner, place, s.peers.Serial(uint32(place))
 		req.number, req.slot, req.state = r.Number, r.Slot, requestQueued
-		req.arrival, req.enqueued = in.arrival, d.now
+		req.arrival, req.enqueued = in.arrival, max(d.now, in.arrival) // which may be after the turn has read the clock
 		req.Payload, req.Reply, req.Status = append(req.Payload[:0], r.Payload...), req.Reply[:0], wire.StatusOK
 		d.replaced(d.tableFor(peer, place).Begin(r.Number, r.Slot, req))
 		s.queue.push(req)
@@ -221,7 +224,12 @@ func (d *Dispatcher) arrive(c *session.Conn, peer *session.Peer, place credit.Se
 
 // queueDelay is the signal of the request queue: the age of the oldest, or how long the queued work will take the
 // workers, whichever is more. Age alone would admit everything that arrives while the queue ages up to the threshold.
+//
+// While the newest are served first, the oldest say nothing about those to come.
 func (d *Dispatcher) queueDelay() time.Duration {
+	if d.server.order.On() {
+		return d.queueWork()
+	}
 	return max(d.server.queue.age(d.now), d.queueWork())
 }
 
@@ -245,11 +253,11 @@ func (d *Dispatcher) delay(packets time.Duration) time.Duration {
 }
 
 // turnAway rejects a request that possessed a credit: it is an answer, and closes the request.
-func (d *Dispatcher) turnAway(c *session.Conn, peer *session.Peer, place credit.Session, r *wire.Request, reason wire.RejectReason) {
+func (d *Dispatcher) turnAway(c *session.Conn, peer *session.Peer, place credit.Session, r *wire.Request, no refusal) {
 	d.server.ledger.Answer(d.now, place, credit.Rejection)
-	d.replaced(d.tableFor(peer, place).Reject(r.Number, r.Slot, reason))
-	d.stats.Rejected[reason]++
-	d.reject(c, peer, place, r.Number, r.Slot, reason)
+	d.replaced(d.tableFor(peer, place).Reject(r.Number, r.Slot, no.reason))
+	d.stats.Rejected[no.reason]++
+	d.reject(c, peer, place, r.Number, r.Slot, no)
 }
 
 // turnDown answers a request that possessed no credit, or no slot: it changes nothing here, so the answer is rate-limited.
@@ -259,15 +267,12 @@ func (d *Dispatcher) turnDown(c *session.Conn, peer *session.Peer, place credit.
 		d.stats.SmallAnswersHeldBack++
 		return
 	}
-	d.reject(c, peer, place, r.Number, r.Slot, reason)
+	d.reject(c, peer, place, r.Number, r.Slot, d.refusal(reason))
 }
 
-func (d *Dispatcher) reject(c *session.Conn, peer *session.Peer, place credit.Session, n wire.Number, s wire.Slot, reason wire.RejectReason) {
+func (d *Dispatcher) reject(c *session.Conn, peer *session.Peer, place credit.Session, n wire.Number, s wire.Slot, no refusal) {
 	limit, seq := d.server.ledger.Limit(place)
-	m := wire.Reject{Session: peer.Handle, Number: n, Limit: wire.Number(limit), Seq: seq, Slot: s, Reason: reason, Level: d.level()}
-	if reason == wire.RejectOverloaded {
-		m.Advice = wire.AdviceDoNotRetry
-	}
+	m := wire.Reject{Session: peer.Handle, Number: n, Limit: wire.Number(limit), Seq: seq, Slot: s, Reason: no.reason, Advice: no.advice, Level: d.level(), RetryAfter: no.retryAfter}
 	d.stats.RejectsSent++
 	if o := d.room(c, m.Length()); o != nil {
 		o.buffer.Bytes = m.Append(o.buffer.Bytes)
@@ -335,8 +340,16 @@ func (d *Dispatcher) replaced(before *Request) {
 
 // unqueue takes a request that will not run out of the queue.
 func (d *Dispatcher) unqueue(r *Request) {
-	d.server.queue.remove(r)
+	d.dequeue(r)
 	d.recycle(r)
+}
+
+// dequeue takes a request out of the queue in which it waits.
+func (d *Dispatcher) dequeue(r *Request) {
+	if r.in != &d.server.queue {
+		d.server.parked--
+	}
+	r.in.remove(r)
 }
 
 func (d *Dispatcher) recycle(r *Request) {

@@ -21,6 +21,7 @@ type weather struct {
 	restart                  bool   // the server dies in the middle and comes back 2 ms later
 	scheme                   string // of overload control; "" = the published law
 	partition                bool   // and nothing gets through for 5 ms at a third of the time
+	toolbox                  bool   // every policy of admission is on, calls have any level, and an operator pulls levers
 }
 
 // soak is 100 sessions of four clients with one server, and the books that a checker apart from the code keeps of them.
@@ -49,6 +50,7 @@ func newSoak(t testing.TB, seed uint64, x weather) *soak {
 	k.boot()
 	for i := range 4 {
 		k.clients = append(k.clients, k.w.node(byte(10+i), Config{ClientPolicy: k.control.NewPolicy}))
+		k.clients[i].levels = x.toolbox
 	}
 	for i := range 100 {
 		n := k.clients[i%len(k.clients)]
@@ -66,6 +68,9 @@ func newSoak(t testing.TB, seed uint64, x weather) *soak {
 func (k *soak) boot() {
 	boot := uint32(len(k.servers) + 1)
 	n := k.w.node(1, Config{TrustedNetwork: k.trusted, Epoch: boot, TokenKey: [32]byte{byte(boot)}})
+	if k.toolbox {
+		n.admission, n.method = k.policies()
+	}
 	if k.scheme == "" {
 		n.serve(soakService, 80*time.Microsecond, nil)
 	} else {
@@ -116,6 +121,9 @@ func (k *soak) run() {
 	start := k.w.now
 	end := start.Add(k.length)
 	k.arrive(end)
+	if k.toolbox {
+		k.operate(end)
+	}
 	if k.restart {
 		k.w.at(start.Add(k.length/2), func() {
 			k.server().dead = true

@@ -2,6 +2,8 @@ package dispatcher
 
 import (
 	"time"
+
+	"github.com/stillwater-rpc/stillwater/credit/admit"
 )
 
 // Stats counts since the dispatcher was made. Each packet and each request that goes no further is counted once, where it ended and why.
@@ -80,6 +82,8 @@ func (s *Stats) Ended() (n uint64) {
 type Snapshot struct {
 	Stats
 	Port PortStats `json:"port"`
+	// Admission is what the door's policies did, whose refusals are among the rejected.
+	Admission admit.Counters `json:"admission"`
 
 	Pool      uint64 `json:"credit_pool_count"`   // C_total
 	Issued    uint64 `json:"credit_issued_count"` // C_issued, the sum over sessions
@@ -100,12 +104,12 @@ type Snapshot struct {
 func (d *Dispatcher) Counters() *Stats { return &d.stats }
 
 // Queued is the number of requests that wait for a worker.
-func (d *Dispatcher) Queued() int { return d.server.queue.live }
+func (d *Dispatcher) Queued() int { return d.server.queue.live + d.server.parked }
 
 // Snapshot reads the counters and the present state.
 func (d *Dispatcher) Snapshot() Snapshot {
 	s := Snapshot{
-		Stats: d.stats, Port: d.port.Stats(), Queued: d.server.queue.live, InService: d.server.inService.now, InServiceMax: d.server.inService.limit,
+		Stats: d.stats, Port: d.port.Stats(), Admission: d.server.door.Counters(), Queued: d.Queued(), InService: d.server.inService.now, InServiceMax: d.server.inService.limit,
 		Delay: d.Delay(), TargetDelay: d.server.TargetDelay, Service: d.server.service.Mean(),
 		RTT: d.rtt.Smoothed(), Connections: d.conns.Len(),
 	}
@@ -124,6 +128,7 @@ func (s *Snapshot) Add(other *Snapshot) {
 	}
 	s.Stats.add(&other.Stats)
 	s.Port.add(&other.Port)
+	s.Admission.Add(&other.Admission)
 	s.Pool += other.Pool
 	s.Issued += other.Issued
 	s.Sessions += other.Sessions

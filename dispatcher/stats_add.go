@@ -58,6 +58,7 @@ func (s *PortStats) add(other *PortStats) {
 	s.Kicks += other.Kicks
 	s.EmptyPolls += other.EmptyPolls
 	s.PassedOn += other.PassedOn
+	s.LeftToKernel += other.LeftToKernel
 	s.HandedOver += other.HandedOver
 	s.HandoverDropped += other.HandoverDropped
 	s.QueuesUnserved += other.QueuesUnserved

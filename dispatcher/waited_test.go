@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stillwater-rpc/stillwater/credit"
 	"github.com/stillwater-rpc/stillwater/hw/clock"
 )
 
@@ -45,5 +46,26 @@ func TestPacketAge(t *testing.T) {
 		if d.server.packetAge != test.want {
 			t.Errorf("%s: %v, want %v", name, d.server.packetAge, test.want)
 		}
+	}
+}
+
+// A packet that arrives after its turn has read the clock did not wait before it arrived: the parts of a call's time stay within the whole.
+func TestRequestDoesNotWaitBeforeItArrives(t *testing.T) {
+	w := newNetwork(t, 1)
+	server, client := w.node(1, Config{TrustedNetwork: true}), w.node(2, Config{})
+	server.serve(10*time.Microsecond, 80*time.Microsecond, credit.NewNone(0))
+	s, err := client.d.Open(w.now, server.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client.call(s, 1, 0)
+	w.run(w.now.Add(time.Millisecond))
+	const early = 3 * time.Microsecond
+	server.early = early
+	client.call(s, 2, 0)
+	c := client.call(s, 3, 0)
+	w.run(w.now.Add(time.Millisecond))
+	if want := server.service - early; c.Outcome != OutcomeOK || c.Timing.RequestQueue != want {
+		t.Errorf("outcome %v, request queue %v, want %v", c.Outcome, c.Timing.RequestQueue, want)
 	}
 }

@@ -4,18 +4,19 @@ import (
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/credit"
+	"github.com/stillwater-rpc/stillwater/credit/admit"
 	"github.com/stillwater-rpc/stillwater/hw/clock"
 	"github.com/stillwater-rpc/stillwater/wire"
 	"github.com/stillwater-rpc/stillwater/wire/session"
 )
 
-// Next takes the oldest request that is still worth running, or nil: when none waits, or when as many are in service as
+// Next takes the oldest request that is still worth running, or the newest where Admission says so; nil when none waits, or when as many are in service as
 // allowed. What waited too long to be answered in time is rejected here, unstarted.
 func (d *Dispatcher) Next(now clock.Time) *Request {
 	d.now = now
 	s := &d.server
 	for !s.inService.full(now) {
-		req := s.queue.pop()
+		req := d.take()
 		if req == nil {
 			return nil
 		}
@@ -31,10 +32,10 @@ func (d *Dispatcher) Next(now clock.Time) *Request {
 func (d *Dispatcher) Start(now clock.Time, req *Request, queued clock.Time) *Request {
 	d.now = now
 	s := &d.server
-	if req.state != requestQueued || req.enqueued != queued || s.inService.full(now) {
+	if req.state != requestQueued || req.enqueued != queued || req.Method.admit.InService.Full() || s.inService.full(now) {
 		return nil
 	}
-	s.queue.remove(req)
+	d.dequeue(req)
 	if !d.startable(req) {
 		return nil
 	}
@@ -44,8 +45,7 @@ func (d *Dispatcher) Start(now clock.Time, req *Request, queued clock.Time) *Req
 // startable puts a request that was taken from the queue in service, or rejects it.
 func (d *Dispatcher) startable(req *Request) bool {
 	s := &d.server
-	if req.Deadline != 0 && req.Deadline.Sub(d.now) < d.needs(req.Method) {
-		req.Method.service.Doubt()
+	if !d.stillInTime(req) {
 		d.refuseQueued(req, credit.Expired, wire.RejectExpired)
 		return false
 	}
@@ -53,6 +53,12 @@ func (d *Dispatcher) startable(req *Request) bool {
 		d.refuseQueued(req, credit.Rejection, wire.RejectOverloaded)
 		return false
 	}
+	if !s.codel.Dequeue(d.now, d.now.Sub(req.arrival), s.queue.live+d.backlog()) {
+		s.door.Refuse(admit.ReasonCoDel, 0)
+		d.refuseQueued(req, credit.Rejection, wire.RejectOverloaded)
+		return false
+	}
+	req.Method.admit.InService.Start()
 	req.state = requestRunning
 	req.alone = s.inService.start()
 	return true
@@ -68,7 +74,7 @@ func (d *Dispatcher) backlog() (count int) {
 
 // needs is the least that must be left of a request's budget for its answer to be in time: its service, and its way back. The
 // round trip stands for the way back; what it is too long covers the client's own reception.
-func (d *Dispatcher) needs(m *Method) time.Duration { return m.service.Mean() + d.rtt.Smoothed() }
+func (d *Dispatcher) needs(m *Method) time.Duration { return m.admit.Age.Expected() + d.rtt.Smoothed() }
 
 // refuseQueued rejects a request that was taken from the queue, unstarted.
 func (d *Dispatcher) refuseQueued(req *Request, kind credit.Kind, reason wire.RejectReason) {
@@ -79,7 +85,7 @@ func (d *Dispatcher) refuseQueued(req *Request, kind credit.Kind, reason wire.Re
 	peer := d.server.peers.At(uint32(place))
 	d.tableFor(peer, place).Reject(req.number, req.slot, reason)
 	if c := d.connOf(place); c != nil {
-		d.reject(c, peer, place, req.number, req.slot, reason)
+		d.reject(c, peer, place, req.number, req.slot, d.refusal(reason))
 	}
 	d.recycle(req)
 }
@@ -89,7 +95,8 @@ func (d *Dispatcher) Complete(now clock.Time, req *Request) {
 	d.now = now
 	s := &d.server
 	service := req.Finished.Sub(req.Started)
-	req.Method.service.Sample(service)
+	req.Method.admit.Age.Sample(service)
+	req.Method.admit.InService.Done()
 	if req.alone {
 		req.Method.alone.Sample(service)
 	}
@@ -200,7 +207,7 @@ func (d *Dispatcher) cancel(c *session.Conn, in inbound, x wire.Cancel) {
 	d.server.ledger.Answer(d.now, place, credit.Cancelled)
 	d.stats.Rejected[wire.RejectCancelled]++
 	d.stats.RejectedLate++
-	d.reject(c, peer, place, x.Number, x.Slot, wire.RejectCancelled)
+	d.reject(c, peer, place, x.Number, x.Slot, d.refusal(wire.RejectCancelled))
 }
 
 // credits sizes the pool when its period is over, and grants to drained sessions.
@@ -218,6 +225,7 @@ func (d *Dispatcher) credits() {
 	if s.ledger.Controller().Pool() < before {
 		d.stats.Cuts++
 	}
+	d.tellPressure()
 	d.wakeDrained()
 }
 
@@ -333,4 +341,4 @@ func (d *Dispatcher) Drain() { d.server.draining = true }
 func (d *Dispatcher) Waiting() bool { return d.server.queue.live > 0 }
 
 // Pending is the number of requests admitted and not answered.
-func (d *Dispatcher) Pending() int { return d.server.queue.live + d.server.inService.now }
+func (d *Dispatcher) Pending() int { return d.Queued() + d.server.inService.now }

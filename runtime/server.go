@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -24,9 +25,10 @@ type Request struct {
 	Payload []byte
 	Method  string
 
-	inner *dispatcher.Request
-	ctx   *requestContext // &own, until a handler's children may hold that
-	own   requestContext
+	inner  *dispatcher.Request
+	server *Server
+	ctx    *requestContext // &own, until a handler's children may hold that
+	own    requestContext
 }
 
 // Deadline is the instant, on this machine's monotonic clock, after which nobody waits for the answer; zero = none.
@@ -75,6 +77,11 @@ type ServerConfig struct {
 	// Weight says what share of the credits each session of a client gets where they are scarce: twice that of another's for twice its weight, and
 	// zero counts as 1. Nil = all have the same. It is asked when a session registers, on the loop: it must not block.
 	Weight func(client netip.AddrPort) uint8
+	// Admission says what else decides about a request: shares of levels, order of the queue, rates, warm-up. The zero value is safe.
+	Admission Admission
+	// Downstream are the sessions that this server's handlers call through, about once for each request. While calls wait there for credits, the server's own pool
+	// is at most what these sessions were granted, so that its clients wait, and not requests in its handlers. It is of no effect with schemes that have no pool.
+	Downstream []*Session
 	// DrainTimeout bounds the wait for admitted requests when Serve ends. 0 = 5 s.
 	DrainTimeout time.Duration
 }
@@ -117,6 +124,12 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	if _, err := baseline.Lookup(cfg.Scheme, cfg.Tuning); err != nil {
 		return nil, err
 	}
+	if err := checkAdmission(&cfg.Admission); err != nil {
+		return nil, fmt.Errorf("server's admission: %w", err)
+	}
+	if slices.Contains(cfg.Downstream, nil) {
+		return nil, errDownstreamNil
+	}
 	s := &Server{cfg: cfg, ep: cfg.Shared}
 	if s.ep == nil {
 		ep, err := Open(cfg.endpoint())
@@ -153,7 +166,7 @@ func (s *Server) serveConfig(i int) (dispatcher.ServeConfig, error) {
 		Credit:  credit.NewLedger(ledger, scheme.NewController()),
 		Workers: share(cmp.Or(s.cfg.Workers, dispatcher.WorkersDefault), i, count), Parallel: parallel,
 		QueueMax: share(dispatcher.QueueDefault, i, count), AdaptWorkers: s.cfg.AdaptWorkers,
-		TargetDelay: scheme.TargetDelay, DropThreshold: scheme.DropThreshold,
+		TargetDelay: scheme.TargetDelay, DropThreshold: scheme.DropThreshold, Admission: s.admission(),
 	}
 	if s.cfg.Weight != nil {
 		cfg.Weight = func(client wire.Addr) uint8 { return s.cfg.Weight(client.AddrPort()) }
@@ -182,23 +195,7 @@ func (s *Server) Stats() (Stats, error) { return s.ep.Stats() }
 // Handle registers a method by name. It fails when the name, or another with the same 64-bit hash, is registered already. A
 // method that is registered after Serve has begun is unknown to those who called it before.
 func (s *Server) Handle(method string, h Handler) error {
-	if h == nil {
-		return fmt.Errorf("registering method %s: no handler", method)
-	}
-	run := func(inner *dispatcher.Request) { s.run(method, h, inner) }
-	var err error
-	stopped := s.ep.each(func(c *core, _ clock.Time) {
-		if err == nil { // what the first one refuses, none gets
-			err = c.d.Register(&dispatcher.Method{Name: method, ID: wire.MethodOf(method), Run: run})
-		}
-	})
-	if stopped != nil {
-		return stopped
-	}
-	if err != nil {
-		return fmt.Errorf("registering a method: %w", err)
-	}
-	return nil
+	return s.HandleWith(method, MethodConfig{}, h)
 }
 
 // run calls the handler on a worker. The request's own Request and context stay with the request object, so that a call allocates nothing.
@@ -209,7 +206,7 @@ func (s *Server) run(method string, h Handler, inner *dispatcher.Request) {
 		r.ctx = &r.own
 		inner.Shell = r
 	}
-	r.Payload, r.Method, r.inner = inner.Payload, method, inner
+	r.Payload, r.Method, r.inner, r.server = inner.Payload, method, inner, s
 	r.ctx.deadline, r.ctx.life = inner.Deadline, &s.ep.life
 	inner.Status = wire.StatusPanic // until the handler has returned, which it need not: it may panic, or end its goroutine
 	defer func() {
@@ -292,6 +289,13 @@ func (s *Server) Serve(ctx context.Context) error {
 	})
 	if err != nil {
 		return err
+	}
+	if len(s.cfg.Downstream) > 0 {
+		done := make(chan struct{})
+		var pressing sync.WaitGroup
+		pressing.Go(func() { s.press(done) })
+		defer pressing.Wait()
+		defer close(done)
 	}
 	select {
 	case <-ctx.Done():

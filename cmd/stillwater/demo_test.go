@@ -16,6 +16,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stillwater-rpc/stillwater/bench/lab/labtest"
 )
@@ -155,7 +156,14 @@ func TestDemoLeavesNothingBehind(t *testing.T) {
 		if _, err := bufio.NewReader(stdout).ReadString('\n'); err != nil {
 			t.Fatal(err)
 		}
-		children := childrenOf(t, cmd.Process.Pid)
+		// Unless all of them are stopped, the kernel may leave one out (proc_pid_task_children(5)).
+		var children []int
+		for range 100 {
+			if children = childrenOf(t, cmd.Process.Pid); len(children) == 2 {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
 		if len(children) != 2 {
 			t.Fatalf("children %v", children)
 		}

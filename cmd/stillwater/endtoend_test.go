@@ -304,7 +304,7 @@ func TestStoppedAndContinued(t *testing.T) {
 			}
 			call := "call " + ready.Address + " echo hello --timeout 30s"
 			p.run(t, call).check(t, exitOK, "hello")
-			s.signal(t, syscall.SIGSTOP)
+			s.stop(t)
 			p.run(t, "call "+ready.Address+" echo hello --timeout 100ms").check(t, exitCheck)
 			s.signal(t, syscall.SIGCONT)
 			p.run(t, call).check(t, exitOK, "hello")

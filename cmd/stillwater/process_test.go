@@ -11,9 +11,11 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stillwater-rpc/stillwater/hw/cpu"
 )
@@ -106,6 +108,24 @@ func (p *process) signal(t *testing.T, s os.Signal) {
 	t.Helper()
 	if err := p.Process.Signal(s); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// stop stops all threads. The signal is handled by one of them, and until that is scheduled the others run on.
+func (p *process) stop(t *testing.T) {
+	t.Helper()
+	p.signal(t, syscall.SIGSTOP)
+	for running := true; running; time.Sleep(time.Millisecond) {
+		running = false
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.Process.Pid))
+		if err != nil || len(threads) == 0 {
+			t.Fatalf("threads %v, %v", threads, err)
+		}
+		for _, thread := range threads {
+			text, err := os.ReadFile(thread)
+			_, state, _ := strings.Cut(string(text), ") ") // the state is what follows the name in parentheses (proc_pid_stat(5))
+			running = running || err == nil && !strings.HasPrefix(state, "T")
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/stillwater-rpc/stillwater/bench/target"
 	"github.com/stillwater-rpc/stillwater/bench/workload"
@@ -81,6 +82,7 @@ func newServe(c *cli) *cobra.Command {
 	flags.IntVar(&f.server.Workers, "workers", 0, "most requests in service, blocked ones included; 0 = 256")
 	flags.BoolVar(&f.server.AdaptWorkers, "adapt-workers", false, "let fewer into service while handlers wait for a device or for each other")
 	flags.IntVar(&f.server.Parallel, "parallel", 0, "handlers that can compute at the same time; 0 = GOMAXPROCS")
+	f.admission(flags)
 	flags.DurationVar(&f.server.DrainTimeout, "drain-timeout", 5*time.Second, "how long to wait for admitted requests at the end")
 	flags.Var(&f.work, "work", "serve the method work: `kind:shape:mean`, like spin:exponential:10us or sleep:bimodal:1ms")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed of the service times of --work")
@@ -88,6 +90,16 @@ func newServe(c *cli) *cobra.Command {
 	flags.BoolVar(&f.drop, "drop-privileges", false,
 		"give up all capabilities once the port is open; what the interface loses after that cannot be opened again")
 	return cmd
+}
+
+// admission are the flags of what decides about a request besides the scheme.
+func (f *serveFlags) admission(flags *pflag.FlagSet) {
+	a := &f.server.Admission
+	flags.DurationVar(&a.Order.NewestFirst, "newest-first", 0, "serve the newest first while the oldest has waited for longer; 0 = never")
+	flags.BoolVar(&a.Tail, "tail-bound", false, "refuse what leaves no room for its method's p99, not only for the mean")
+	flags.IntVar(&a.ClientRate, "client-rate", 0, "most requests a second of each client's connection; 0 = any")
+	flags.DurationVar(&a.Warmup, "warmup", 0, "admit a growing share until the server has been at it for so long; 0 = all at once")
+	flags.Float64Var(&a.Headroom, "headroom", 0, "share of the CPUs to keep free, 0 to 1")
 }
 
 // check refuses what the runtime would only misunderstand.
@@ -100,6 +112,10 @@ func (f *serveFlags) check() error {
 		return usageError("--workers and --parallel cannot be negative; 0 takes the default")
 	case f.server.DrainTimeout <= 0:
 		return usageError("--drain-timeout %v: it must be above 0, like 5s", f.server.DrainTimeout)
+	case f.server.Admission.Order.NewestFirst < 0 || f.server.Admission.Warmup < 0 || f.server.Admission.ClientRate < 0:
+		return usageError("--newest-first, --warmup and --client-rate cannot be negative; 0 is off")
+	case !(f.server.Admission.Headroom >= 0 && f.server.Admission.Headroom <= 1):
+		return usageError("--headroom %v: it is a share, 0 to 1; 0 is none", f.server.Admission.Headroom)
 	case f.statsInterval < 0:
 		return usageError("--stats-interval %v: it cannot be negative; 0 is never", f.statsInterval)
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/bench/report"
+	"github.com/stillwater-rpc/stillwater/credit/admit"
 	sw "github.com/stillwater-rpc/stillwater/runtime"
 )
 
@@ -87,6 +88,14 @@ type statsData struct {
 	sw.Stats
 	Rejected map[string]uint64 `json:"rejected_counts"` // by reason; in the place of the field of the same key
 	Outcomes map[string]uint64 `json:"outcome_counts"`  // of calls
+	// Admission is in the place of the field of the same key.
+	Admission admissionData `json:"admission"`
+}
+
+// admissionData are the door's counters.
+type admissionData struct {
+	admit.Counters
+	Refused map[string]uint64 `json:"refused_counts"` // by policy; in the place of the field of the same key
 }
 
 func newStatsData(s sw.Stats) statsData {
@@ -99,6 +108,12 @@ func newStatsData(s sw.Stats) statsData {
 	for outcome, count := range s.Outcomes {
 		if count > 0 {
 			d.Outcomes[sw.Outcome(outcome).String()] += count
+		}
+	}
+	d.Admission = admissionData{Counters: s.Admission, Refused: map[string]uint64{}}
+	for reason, count := range s.Admission.Refused {
+		if count > 0 {
+			d.Admission.Refused[admit.Reason(reason).String()] += count
 		}
 	}
 	return d

@@ -44,7 +44,7 @@ func TestServiceManager(t *testing.T) {
 			t.Errorf("while it runs it says %q", got)
 		}
 	}
-	p.signal(t, syscall.SIGSTOP)
+	p.stop(t)
 	for read(200*time.Millisecond) != "" { // what it said before it stopped
 	}
 	p.signal(t, syscall.SIGCONT)

@@ -230,6 +230,7 @@ func TestDropPrivilegesOfRoot(t *testing.T) {
 // number it arrives on.
 func TestTwoServersOnOneNIC(t *testing.T) {
 	pair := labtest.NewPair(t, lab.PairConfig{RxQueueCount: 4, TxQueueCount: 4})
+	labtest.Introduce(t, pair)
 	pins := pinPlace{labtest.BPFFS(t)}
 	runAt(t, pair.A.Do, "xdp", "load", "veth0", "--pin-path", pins.here("veth0"), "--group", fmt.Sprint(nobody)).check(t, exitOK)
 	low, lowReady := startUnprivileged(t, pair.A, freshUser(), pins, "--queue", "0", "--queues", "1", "--port", "7700")

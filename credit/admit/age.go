@@ -8,30 +8,36 @@ import (
 )
 
 // Age bounds a queue in time by what was learnt of a method's service: a request is let in only if its deadline leaves room for its wait and for the
-// method's p99, and is started only if what remains covers the mean. A bound of exactly the deadline is a knife edge: everything would be
-// served just too late, and a bound that only drops what is over already serves as little (experiment E1).
+// method's p99, and is started only if what remains covers the mean, or the p99 where others wait that have more. A bound of exactly the deadline is a
+// knife edge: the queue stands where the next one is just too late, and a server that runs what is likely to be late has less time for the others (experiment E1).
 //
-// The p99 counts as at most half of what a request brings along: where one in fifty takes longer than anybody waits, the others are still worth it. Each
-// refusal doubts the estimates a little, since what is refused gives no sample: neither can shut a server for good. The zero Age knows nothing, and refuses
-// only what is over.
+// The p99 counts as at most half of what a request brings along: where one in fifty takes longer than anybody waits, the others are still worth it. What is
+// refused gives no sample, so many refusals without one doubt the estimates, a little each: neither can shut a server for good. The zero Age knows
+// nothing, and refuses only what is over.
 type Age struct {
-	mean client.Learnt
-	tail Tail
+	mean  client.Learnt
+	tail  Tail
+	quiet uint32 // refusals since the last sample
 }
+
+// doubtAfter is how many refusals without a sample are no reason to doubt: a server that is offered so many times what it can do refuses as many for each
+// that it serves. Who doubted each time would expect an eighth too little at one and a half times the capacity, and let in as much too much.
+const doubtAfter = 32
 
 // Sample learns a service time; one below zero is left out.
 func (a *Age) Sample(service time.Duration) {
 	if service < 0 {
 		return
 	}
+	a.quiet = 0
 	a.mean.Sample(service)
 	a.tail.Sample(service)
 }
 
-// Expected is the learnt mean, and Tail the learnt p99, never below it; zero before the first sample.
+// Expected is the learnt mean of the service time; zero before the first sample.
 func (a *Age) Expected() time.Duration { return a.mean.Mean() }
 
-// Tail is the learnt 99th percentile of the service time.
+// Tail is the learnt 99th percentile of the service time, never below the mean.
 func (a *Age) Tail() time.Duration { return max(a.tail.Value(), a.mean.Mean()) }
 
 // Admit reports whether a request that will wait for so long can be answered by its deadline; zero = it has none.
@@ -43,23 +49,34 @@ func (a *Age) Admit(now, deadline clock.Time, wait time.Duration) bool {
 	if left > 0 && wait+max(min(a.Tail(), left/2), a.Expected()) <= left {
 		return true
 	}
-	a.doubt()
+	a.refused()
 	return false
 }
 
-// Start reports whether a request that was taken from the queue is still worth running.
-func (a *Age) Start(now, deadline clock.Time) bool {
+// Start reports whether a request that was taken from the queue is still worth running. It arrived then, and others wait behind it or not.
+func (a *Age) Start(now, arrived, deadline clock.Time, others bool) bool {
 	if deadline == 0 {
 		return true
 	}
-	if left := deadline.Sub(now); left > 0 && left >= a.Expected() {
+	needs := a.Expected()
+	if others {
+		needs = max(needs, min(a.Tail(), deadline.Sub(arrived)/2))
+	}
+	if left := deadline.Sub(now); left > 0 && left >= needs {
 		return true
 	}
-	a.doubt()
+	a.refused()
 	return false
 }
 
-func (a *Age) doubt() {
+func (a *Age) refused() {
+	if a.quiet++; a.quiet > doubtAfter {
+		a.Doubt()
+	}
+}
+
+// Doubt lowers the estimates by a 64th. Who refuses by them otherwise than by Admit and Start must call it now and then.
+func (a *Age) Doubt() {
 	a.mean.Doubt()
 	a.tail.doubt()
 }

@@ -43,11 +43,24 @@ func TestAge(t *testing.T) {
 		}
 	}
 	a := learnt()
-	if !a.Start(now, now.Add(10*us)) || a.Start(now, now.Add(9*us)) || !a.Start(now, 0) || a.Start(now, now) {
-		t.Error("what remains is compared with the mean")
+	for _, c := range []struct {
+		waited, left time.Duration
+		others, want bool
+	}{
+		{0, 10 * us, false, true}, {0, 9 * us, false, false}, {0, 0, false, false}, {500 * us, 10 * us, false, true},
+		{500 * us, 40 * us, true, true}, {500 * us, 39 * us, true, false}, // the tail
+		{20 * us, 20 * us, true, true}, {22 * us, 20 * us, true, false}, // half of what it brought along
+		{0, 10 * us, true, true},
+	} {
+		if got := a.Start(now, now.Add(-c.waited), now.Add(c.left), c.others); got != c.want {
+			t.Errorf("%v left after %v, others %v: %v", c.left, c.waited, c.others, got)
+		}
+	}
+	if !a.Start(now, 0, 0, true) {
+		t.Error("without a deadline")
 	}
 	var unknown Age
-	if !unknown.Admit(now, now.Add(1), 0) || unknown.Admit(now, now, 0) || unknown.Start(now, now) || !unknown.Start(now, now.Add(1)) {
+	if !unknown.Admit(now, now.Add(1), 0) || unknown.Admit(now, now, 0) || unknown.Start(now, now, now, true) || !unknown.Start(now, now, now.Add(1), true) {
 		t.Error("who knows nothing refuses what is over, and nothing else")
 	}
 }

@@ -7,16 +7,17 @@ import (
 	"github.com/stillwater-rpc/stillwater/hw/clock"
 )
 
-// codelRecent is how many intervals the drop rate of the last time is remembered for (RFC 8289, section 5.5), and how far the schedule of drops may
-// lie behind.
-const codelRecent = 16
+const (
+	codelRecent = 16          // intervals after which the drop rate of the last time is forgotten (RFC 8289, section 5.5)
+	codelStall  = time.Second // without a request, while more waited: the process stood still
+)
 
 // CoDel is RFC 8289 at a request queue: once the sojourn time has been above the target for an interval, requests are refused as they are taken from the queue,
 // the next one interval / sqrt(count) after the last. A burst that is gone within an interval loses nothing.
 //
 // The RFC takes packets off until one may go; here each is one call of Dequeue, so what its loops keep in variables stands in advance and deliver. Two
-// things are ours: a clock that went back makes nothing wait for longer than an interval, and a schedule that lies far behind, since the process stood still,
-// goes on from now instead of refusing all that it missed.
+// things are ours: a clock that went back makes nothing wait for longer than an interval, and when nothing was taken from the queue for a second, since the
+// process stood still, the schedule of drops goes on from now instead of making up for all that it missed.
 //
 // The zero CoDel refuses nothing.
 type CoDel struct {
@@ -24,6 +25,7 @@ type CoDel struct {
 
 	firstAbove clock.Time // first_above_time_: when the delay will have been above the target for an interval; zero = it is not
 	dropNext   clock.Time // drop_next_
+	last       clock.Time // the last Dequeue
 	count      uint32     // count_: drops since dropping began
 	lastCount  uint32     // lastcount_
 	dropping   bool       // dropping_
@@ -48,6 +50,10 @@ func (c *CoDel) Dequeue(now clock.Time, sojourn time.Duration, queued int) bool 
 		return true
 	}
 	tooLong := c.tooLong(now, sojourn, queued)
+	if c.dropNext.Sub(now) > c.interval || c.dropping && now.Sub(c.last) > codelStall {
+		c.dropNext = now
+	}
+	c.last = now
 	switch {
 	case c.deliver:
 		c.deliver = false
@@ -62,9 +68,6 @@ func (c *CoDel) Dequeue(now clock.Time, sojourn time.Duration, queued int) bool 
 		if c.advance {
 			c.advance = false
 			c.dropNext = c.law(c.dropNext)
-		}
-		if off := now.Sub(c.dropNext); off < -c.interval || off > codelRecent*c.interval {
-			c.dropNext = now
 		}
 		if now >= c.dropNext {
 			c.count++

@@ -12,6 +12,7 @@
 //	Shed        an operator's lever: refuses a share of what arrives, the lowest level first
 //	Headroom    an operator's lever: admits no more work than a share of the CPUs can do
 //	InService   at most so many requests of a method in their handlers at once
+//	Downstream  how large the pool of a server may be whose own calls wait for credits
 //
 // A [Door] composes them: Decide says yes or no for one arrival. A [Gate] is a door with a queue that is bounded in time and a number of permits
 // behind it, for a server that has neither: it says run, wait or refuse, and who is next when one is done.

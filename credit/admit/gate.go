@@ -165,7 +165,7 @@ func (g *Gate) Next(now clock.Time) (*Ticket, Step, Verdict) {
 	}
 	waited := max(now.Sub(t.since), 0)
 	switch {
-	case !t.method.Age.Start(now, t.deadline):
+	case g.door.ages && !t.method.Age.Start(now, t.since, t.deadline, g.line.count > 1):
 		return g.refuse(t, ReasonExpired)
 	case !g.codel.Dequeue(now, waited, g.line.count-1):
 		return g.refuse(t, ReasonCoDel)

@@ -43,6 +43,9 @@ func (o *Order) Newest(age time.Duration) bool {
 	return o.newest
 }
 
+// On reports whether the newest are served first now.
+func (o *Order) On() bool { return o.newest }
+
 // Expired reports whether one that has waited for so long is to be refused. It is asked of the oldest.
 func (o *Order) Expired(age time.Duration) bool { return o.expire > 0 && age > o.expire }
 

@@ -65,6 +65,18 @@ type Counters struct {
 	Storms   uint64              `json:"storm_count"`    // retry storms that began
 }
 
+// Add makes the counters those of two doors together.
+func (c *Counters) Add(other *Counters) {
+	c.Arrivals += other.Arrivals
+	c.Repeated += other.Repeated
+	c.Admitted += other.Admitted
+	for i, n := range other.Refused {
+		c.Refused[i] += n
+	}
+	c.Returned += other.Returned
+	c.Storms += other.Storms
+}
+
 // RefusedAll is the sum of the refused.
 func (c *Counters) RefusedAll() (n uint64) {
 	for _, v := range c.Refused {

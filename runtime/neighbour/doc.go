@@ -2,12 +2,12 @@
 //
 // AF_XDP has neither routes nor ARP nor neighbour discovery. Both stay the kernel's: a [Table] mirrors its tables by rtnetlink(7), and follows
 // them as they change. Nothing is learnt from received frames, so nobody can redirect our answers with one.
-// [Table.Lookup] is for the data path. A neighbour that the kernel doesn't know is made known by [Table.Resolve]:
-// one ordinary datagram to it, for which the kernel resolves.
+// [Table.Lookup] is for the data path. What goes to a neighbour that it doesn't know is left to the kernel by [Table.Send], which resolves it, and sends the
+// packet then.
 //
 // The kernel does not see frames sent by AF_XDP, so to it a neighbour that only AF_XDP uses looks idle: it becomes
-// stale, and would stay so while its owner changes. Therefore stale neighbours that Lookup has returned are sent such
-// a datagram too, every few seconds, upon which the kernel probes them (RFC 4861, section 7.3, which Linux applies to
+// stale, and would stay so while its owner changes. Therefore stale neighbours that Lookup has returned are sent an empty
+// datagram, every few seconds, upon which the kernel probes them (RFC 4861, section 7.3, which Linux applies to
 // ARP as well).
 //
 // Both families. Routes are those of the tables local, main and (IPv4 only) default, in this order; [Table.PolicyRuleCount] says

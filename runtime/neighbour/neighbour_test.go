@@ -115,8 +115,9 @@ func TestResolveAndLookup(t *testing.T) {
 	if hop, _ := table.Lookup(peer); hop != want {
 		t.Errorf("hop is %+v, want %+v", hop, want)
 	}
+	greeting := packet(pair.A.Address.Addr(), pair.B.Address.Addr(), "to whom it concerns")
 	for _, to := range []string{"10.77.0.1", "127.0.0.1", "10.77.0.255", "224.0.0.1", "255.255.255.255", "8.8.8.8", "::1", "2001:db8::1"} {
-		if hop, ok := table.Lookup(ip(to)); ok || table.Resolve(ip(to)) {
+		if hop, ok := table.Lookup(ip(to)); ok || table.Resolve(ip(to)) || table.Send(greeting, ip(to)) {
 			t.Errorf("%s has a hop: %+v", to, hop)
 		}
 	}
@@ -335,7 +336,7 @@ func TestClose(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if hop, ok := table.Lookup(peer); ok || table.Resolve(peer) {
+	if hop, ok := table.Lookup(peer); ok || table.Resolve(peer) || table.Send(packet(pair.A.Address.Addr(), pair.B.Address.Addr(), "x"), peer) {
 		t.Errorf("a closed table knows %+v", hop)
 	}
 }

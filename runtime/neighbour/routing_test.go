@@ -209,7 +209,7 @@ func TestResolveLimits(t *testing.T) {
 	r := new(resolver)
 	start := clock.Time(1e12)
 	one := addr(t, "fe80::1")
-	if !r.allow(one, start) || r.allow(one, start.Add(resolveInterval-1)) || !r.allow(one, start.Add(resolveInterval)) {
+	if !r.due(one, start) || !r.allow(one, start) || r.due(one, start.Add(resolveInterval-1)) || !r.due(one, start.Add(resolveInterval)) {
 		t.Error("one next hop is not asked for once a second")
 	}
 	r = new(resolver)

@@ -37,7 +37,7 @@ type view struct {
 	neighbours map[address]*neighbour
 }
 
-// Table mirrors the kernel's routes and neighbours for one interface. Lookup and Resolve are safe for concurrent use.
+// Table mirrors the kernel's routes and neighbours for one interface. Lookup and Send are safe for concurrent use.
 type Table struct {
 	ifindex int
 	view    atomic.Pointer[view]
@@ -52,7 +52,7 @@ type Table struct {
 }
 
 // Open mirrors the tables of the network namespace of the calling thread: who is in another one has locked the
-// goroutine to its thread. The watcher works on sockets that are opened here, so it may run on any thread.
+// goroutine to its thread. The watcher works on sockets that are opened here, so it may run on any thread. It needs CAP_NET_RAW.
 func Open(ifindex int) (*Table, error) { return open(ifindex, probeInterval) }
 
 func open(ifindex int, probeInterval time.Duration) (_ *Table, err error) {
@@ -61,6 +61,9 @@ func open(ifindex int, probeInterval time.Duration) (_ *Table, err error) {
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("neighbour: open interface %d: %w", ifindex, err), t.free())
+			if t.events != nil {
+				err = errors.Join(err, t.events.Close())
+			}
 		}
 	}()
 	if t.handle, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
@@ -71,7 +74,7 @@ func open(ifindex int, probeInterval time.Duration) (_ *Table, err error) {
 		return nil, fmt.Errorf("subscribe to changes: %w", err)
 	}
 	if err = t.resolver.start(ifindex); err != nil {
-		return nil, fmt.Errorf("socket to make the kernel resolve: %w", err)
+		return nil, err
 	}
 	if t.rules, err = policyRules(t.handle); err != nil {
 		return nil, fmt.Errorf("read the routing rules: %w", err)
@@ -88,7 +91,7 @@ func open(ifindex int, probeInterval time.Duration) (_ *Table, err error) {
 }
 
 // Lookup returns the hop towards ip, and false if there is none: no route out of this interface, an address of
-// our own, unspecified, broadcast or multicast, or a next hop that the kernel does not know (see [Table.Resolve]). It takes no lock
+// our own, unspecified, broadcast or multicast, or a next hop that the kernel does not know (see [Table.Send]). It takes no lock
 // and does not allocate.
 func (t *Table) Lookup(ip [16]byte) (Hop, bool) {
 	hop, _, ok := t.view.Load().lookup(ip)
@@ -127,23 +130,18 @@ func (t *Table) Close() error {
 	err := t.events.Close() // ends the watcher
 	<-t.done
 	t.view.Store(emptyView)
-	t.events = nil
 	if err = errors.Join(err, t.free()); err != nil {
 		return fmt.Errorf("neighbour: close: %w", err)
 	}
 	return nil
 }
 
-// free closes what is open.
+// free closes what is open, but for the subscription.
 func (t *Table) free() error {
 	if t.handle != nil {
 		t.handle.Close()
 	}
-	errs := []error{t.resolver.close()}
-	if t.events != nil {
-		errs = append(errs, t.events.Close())
-	}
-	return errors.Join(errs...)
+	return t.resolver.close()
 }
 
 // emptyView is what is known of an interface that is gone.

@@ -35,7 +35,7 @@ const (
 
 // subscribe opens a socket for the changes of links, addresses, routes and neighbours. It waits in Go's poller: a goroutine that waits in
 // a system call keeps its P until the scheduler's monitor takes it away, which looks every 10 to 20 ms. On one P, each
-// event would stop the loop for so long; an event that waits as long for the poller, since a loop spins, costs nothing.
+// event would stop the loop for so long. An event that waits as long for the poller, since a loop spins, costs nothing, unless a packet needs it: see catchUp.
 func subscribe() (*os.File, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_ROUTE)
 	if err != nil {

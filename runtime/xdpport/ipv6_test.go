@@ -77,14 +77,16 @@ func TestOneFamily(t *testing.T) {
 // TestLinkLocalPorts serves the addresses that the kernel made, which are only served if named.
 func TestLinkLocalPorts(t *testing.T) {
 	pair := labtest.NewPair(t, lab.PairConfig{IPv6: true})
-	local := func(end *lab.End) netip.Addr { // RFC 4291, appendix A
-		h := end.Hardware
-		return netip.AddrFrom16([16]byte{0: 0xfe, 1: 0x80, 8: h[0] ^ 2, 9: h[1], 10: h[2], 11: 0xff, 12: 0xfe, 13: h[3], 14: h[4], 15: h[5]})
-	}
-	a, b := open(t, pair.A, xdpport.Config{Address: local(pair.A)}), open(t, pair.B, xdpport.Config{Address: local(pair.B)})
-	if from := expect(t, a, b, []byte("next door")); from != a.LocalAddr() || from.AddrPort().Addr() != local(pair.A) {
+	a, b := open(t, pair.A, xdpport.Config{Address: linkLocal(pair.A)}), open(t, pair.B, xdpport.Config{Address: linkLocal(pair.B)})
+	if from := expect(t, a, b, []byte("next door")); from != a.LocalAddr() || from.AddrPort().Addr() != linkLocal(pair.A) {
 		t.Errorf("came from %v", from)
 	}
+}
+
+// linkLocal is the address that the kernel gave an end by itself (RFC 4291, appendix A).
+func linkLocal(end *lab.End) netip.Addr {
+	h := end.Hardware
+	return netip.AddrFrom16([16]byte{0: 0xfe, 1: 0x80, 8: h[0] ^ 2, 9: h[1], 10: h[2], 11: 0xff, 12: 0xfe, 13: h[3], 14: h[4], 15: h[5]})
 }
 
 // dual are kernel sockets at the other end, connected to a port at both its addresses.

@@ -118,18 +118,14 @@ func (p *Port) Lend() (dispatcher.Buffer, bool) {
 	return dispatcher.Buffer{Bytes: packet[start : start : start+p.payloadMax], Token: uint64(addr)}, true
 }
 
-// Send writes the headers before the payload and puts the frame on a TX ring. A packet without a known next hop is dropped, while
-// the kernel is made to look for it; so is one to a family that the port has no address of.
+// Send writes the headers before the payload and puts the frame on a TX ring. A packet without a known next hop is left to the kernel, as far as
+// [neighbour.Table.Send] goes; what goes no further, or to a family that the port has no address of, is dropped.
 func (p *Port) Send(b dispatcher.Buffer, to wire.Addr) {
 	addr := frame.Addr(b.Token)
 	source := p.local.from(&to)
 	hop, ok := p.hop.Lookup(to.IP)
 	if !ok || source == nil {
-		if source != nil {
-			p.hops.Resolve(to.IP)
-		}
-		p.stats.SendDropped++
-		p.umem.Drop(addr)
+		p.leave(addr, len(b.Bytes), source, &to)
 		return
 	}
 	desc := p.encode(addr, len(b.Bytes), &wire.Datagram{
@@ -145,6 +141,24 @@ func (p *Port) Send(b dispatcher.Buffer, to wire.Addr) {
 	}
 	p.stats.Sent++
 	p.submitted = true
+}
+
+// leave leaves a packet to the kernel, which may know the next hop already or will resolve it, and gives the frame back. It is the packet that would go
+// over AF_XDP, sums and all: the kernel's own would come without one where a device computes it, and over veth nobody does. Without a source it is dropped.
+func (p *Port) leave(addr frame.Addr, payload int, source, to *wire.Addr) {
+	taken := false
+	if source != nil {
+		desc := p.encode(addr, payload, &wire.Datagram{Source: *source, Destination: *to})
+		taken = p.hops.Send(p.umem.Bytes(desc)[wire.EthernetHeaderBytes:], to.IP)
+	}
+	p.umem.Drop(addr)
+	if !taken {
+		p.stats.SendDropped++
+		return
+	}
+	p.stats.Sent++
+	p.stats.LeftToKernel++
+	p.stats.Kicks++
 }
 
 // Drop gives a lent frame back.

@@ -39,6 +39,7 @@ func pinAs(t *testing.T, end *lab.End, mode bpf.Mode) (dir string) {
 // it is sent from, so each service's packets are sent from a queue of its port.
 func TestTwoPortsOnOneInterface(t *testing.T) {
 	pair := labtest.NewPair(t, lab.PairConfig{RxQueueCount: 4, TxQueueCount: 4})
+	labtest.Introduce(t, pair)
 	here, there := pin(t, pair.A), pin(t, pair.B)
 	low := open(t, pair.A, xdpport.Config{Port: 7700, Queue: 0, Queues: 2, PinPath: here})
 	high := open(t, pair.A, xdpport.Config{Port: 7701, Queue: 2, Queues: 2, PinPath: here})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
+	"github.com/vishvananda/netlink"
 
 	"github.com/stillwater-rpc/stillwater/bench/lab"
 )
@@ -65,6 +66,21 @@ func BPFFS(t testing.TB) *os.File {
 	Must(t, err)
 	t.Cleanup(func() { directory.Close() })
 	return directory
+}
+
+// Introduce has each end's kernel know the other end's hardware address. What goes to a neighbour that isn't known is left to the kernel, which sends it from a queue
+// of its choice: that is for tests in which the queue matters.
+func Introduce(t testing.TB, pair *lab.Pair) {
+	t.Helper()
+	for _, ends := range [][2]*lab.End{{pair.A, pair.B}, {pair.B, pair.A}} {
+		if err := ends[0].Do(func() error {
+			return netlink.NeighSet(&netlink.Neigh{
+				LinkIndex: ends[0].Index, State: netlink.NUD_PERMANENT, IP: ends[1].Address.Addr().AsSlice(), HardwareAddr: ends[1].Hardware,
+			})
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // Must takes the error of what needs rights. If there is one, it ends the test.
