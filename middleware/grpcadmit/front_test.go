@@ -3,6 +3,7 @@ package grpcadmit
 import (
 	"bytes"
 	"encoding/binary"
+	"log/slog"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -204,4 +205,25 @@ func FuzzFront(f *testing.F) {
 			t.Errorf("%d bytes of %d, %+v", len(seen), len(sent), c.Stats())
 		}
 	})
+}
+
+// BenchmarkRefusal is a request that is refused in front of gRPC, but for the system calls.
+func BenchmarkRefusal(b *testing.B) {
+	c := middleware.New(middleware.Config{Delay: func(clock.Time) time.Duration { return 0 }, Log: slog.New(slog.DiscardHandler)})
+	c.Shed(1)
+	f := newFront(c)
+	f.preface = 0
+	f.known["\x82\x86"] = known{}
+	var sent, clean []byte
+	b.ReportAllocs()
+	for b.Loop() {
+		stream := f.last + 2
+		sent = appendFrame(sent[:0], frameHeaders, flagEndHeaders, stream, []byte("\x82\x86"))
+		sent = appendFrame(sent, frameData, flagEndStream, stream, []byte("payload"))
+		_, clean = f.filter(clean[:0], sent, func(float64) clock.Time { return 0 })
+		f.send()
+	}
+	if len(clean) != 0 {
+		b.Error("it came through")
+	}
 }
