@@ -351,7 +351,11 @@ func (d *Dispatcher) armProbe(s *Session) {
 		d.caller.probes.Disarm(&s.probe)
 		return
 	}
-	s.gate.SetRTT(s.conn.RTT.Smoothed())
+	floor := s.conn.RTT.Smoothed()
+	if s.pace.limits.Quiet {
+		floor = client.ProbeTimeMax
+	}
+	s.gate.SetRTT(floor)
 	if !s.gate.ProbeDue(d.now, demand, outstanding) {
 		d.caller.probes.Arm(&s.probe, s.gate.NextProbe())
 		return

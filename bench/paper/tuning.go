@@ -72,7 +72,6 @@ const (
 	targetShare     = 0.4 // of the SLO
 	dagorAlpha      = 0.05
 	dagorBeta       = 0.01
-	sedaUsual       = 40 // adj_i at 10 us
 )
 
 // tuned returns the published settings of a scheme. Ours and those that the paper did not tune keep their defaults: to tune ours by

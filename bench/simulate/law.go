@@ -30,7 +30,7 @@ type Pause struct {
 func (l Law) tuning() baseline.Tuning {
 	return baseline.Tuning{
 		Alpha: l.Alpha, Beta: l.Beta, Target: time.Duration(l.Target), DropThreshold: time.Duration(l.DropThreshold),
-		NoCredits: l.NoCredits, NoAQM: l.NoAQM, NoSpeculation: l.NoSpeculation,
+		NoCredits: l.NoCredits, NoAQM: l.NoAQM, NoSpeculation: l.NoSpeculation, Quiet: l.Quiet,
 		DAGOR: baseline.DAGORTuning{Threshold: time.Duration(l.DAGOR.Threshold), Alpha: l.DAGOR.Alpha, Beta: l.DAGOR.Beta},
 		SEDA:  baseline.SEDATuning{Target: time.Duration(l.SEDA.Target), AdjI: l.SEDA.AdjI, AdjD: l.SEDA.AdjD},
 	}

@@ -104,9 +104,16 @@ func (s Server) machine(scheme baseline.Scheme, sessions int) sim.MachineConfig 
 			Reject: time.Duration(s.Costs.Reject), Credit: time.Duration(s.Costs.Credit),
 		},
 		Serve: dispatcher.ServeConfig{Workers: s.InService, AdaptWorkers: s.AdaptWorkers, TargetDelay: scheme.TargetDelay, DropThreshold: scheme.DropThreshold},
-		Ledger: func() *credit.Ledger {
-			return credit.NewLedger(credit.Config{Slots: scheme.Slots, MaxSessions: sessions, Asking: scheme.Asking}, scheme.NewController())
-		},
+	}
+	if s.Threads && !s.Poller {
+		m.Law = &sim.LawThread{}
+	}
+	m.Ledger = func() *credit.Ledger {
+		law := scheme.NewController()
+		if m.Law != nil {
+			law = m.Law.Of(law)
+		}
+		return credit.NewLedger(credit.Config{Slots: scheme.Slots, MaxSessions: sessions, Asking: scheme.Asking}, law)
 	}
 	if s.Wait != nil {
 		m.Locks, m.Devices, m.Plan = 1, []int{s.Wait.Depth}, s.Wait.plan

@@ -61,6 +61,7 @@ type Law struct {
 	NoCredits     bool     `json:"no_credits,omitempty"`     // all slots for everybody, behind the scheme's door
 	NoAQM         bool     `json:"no_aqm,omitempty"`         // the door is never shut
 	NoSpeculation bool     `json:"no_speculation,omitempty"` // credits for known demand alone, which clients tell in messages of their own
+	Quiet         bool     `json:"quiet,omitempty"`          // of breakwater-artifact: clients without a credit say nothing unasked
 	DAGOR         DAGOR    `json:"dagor,omitzero"`
 	SEDA          SEDA     `json:"seda,omitzero"`
 }

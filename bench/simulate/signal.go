@@ -30,7 +30,10 @@ func (p *play) listen(scheme baseline.Scheme, config *sim.MachineConfig) {
 		return
 	}
 	config.Ledger = func() *credit.Ledger {
-		law := &misled{Controller: scheme.NewController(), play: p}
+		var law credit.Controller = &misled{Controller: scheme.NewController(), play: p}
+		if config.Law != nil {
+			law = config.Law.Of(law)
+		}
 		return credit.NewLedger(credit.Config{Slots: scheme.Slots, MaxSessions: sessionsFor * p.everybody(), Asking: scheme.Asking}, law)
 	}
 }

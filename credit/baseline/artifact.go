@@ -47,7 +47,8 @@ func makeArtifact(p Params, s *Scheme) {
 		a := law
 		return &a
 	}
-	s.NewPolicy = func() client.Policy { return artifactClient{} }
+	quiet := p.Tuning.Quiet
+	s.NewPolicy = func() client.Policy { return artifactClient{quiet: quiet} }
 }
 
 // UpdateDue reports whether 10 us have passed since the last update.
@@ -98,9 +99,12 @@ func (a *artifact) Target() time.Duration { return a.target }
 func (a *artifact) Admit(at credit.Arrival) bool { return at.Delay <= a.threshold }
 
 // artifactClient is the client's half: a short queue that drops its oldest, and lets none grow old.
-type artifactClient struct{ freely }
+type artifactClient struct {
+	freely
+	quiet bool
+}
 
 // Limits are those of the artifact's client.
-func (artifactClient) Limits() client.Limits {
-	return client.Limits{Waiting: artifactQueue, DropOldest: true, Expiry: artifactExpiry}
+func (a artifactClient) Limits() client.Limits {
+	return client.Limits{Waiting: artifactQueue, DropOldest: true, Expiry: artifactExpiry, Quiet: a.quiet}
 }

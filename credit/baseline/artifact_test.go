@@ -96,6 +96,9 @@ func TestArtifactWindowAndDoor(t *testing.T) {
 	if want := (client.Limits{Waiting: 16, DropOldest: true, Expiry: 10 * us}); s.NewPolicy().Limits() != want || s.Slots != 64 {
 		t.Errorf("limits %+v, %d slots", s.NewPolicy().Limits(), s.Slots)
 	}
+	if quiet := must(t, BreakwaterArtifact, Params{Tuning: Tuning{Quiet: true}}); !quiet.NewPolicy().Limits().Quiet {
+		t.Error("not quiet")
+	}
 }
 
 // TestArtifactTwin compares the pool at random with the law in exact thousandths of a credit, whose increases are whole there.

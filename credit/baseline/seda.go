@@ -18,6 +18,7 @@ const (
 	sedaErrLow    = -0.5                   // the rate grows when the error is below this,
 	sedaErrOffset = 0.1                    // by -(err + this) adj_i
 	sedaRateMin   = 2.0                    // per second
+	sedaRateFirst = 4.0                    // per second, at most, that a client begins with
 	sedaRateMax   = 1e9                    // per second: more than one a nanosecond is no rate
 	sedaBucket    = 4.0                    // tokens
 	sedaExpiry    = 100 * time.Microsecond // how long a request may wait for one
@@ -54,10 +55,11 @@ func makeSEDA(p Params, s *Scheme) {
 	s.NewPolicy = func() client.Policy { return newSEDA(target, increase, decrease, seeds.next()) }
 }
 
-// newSEDA starts at a low rate, drawn between the least and one step above it, so that clients do not move together.
+// newSEDA starts without a token and at a low rate, drawn between the least and twice of it, so that clients do not move together: the first tokens of 10,000 clients, or
+// first rates as large as a step up, would be an overload by themselves, which small steps do not get out of.
 func newSEDA(target, increase, decrease float64, rng rand.PCG) *seda {
 	return &seda{
-		target: target, increase: increase, decrease: decrease, rate: sedaRateMin + increase*uniform(&rng), tokens: sedaBucket,
+		target: target, increase: increase, decrease: decrease, rate: sedaRateMin + (sedaRateFirst-sedaRateMin)*uniform(&rng),
 	}
 }
 

@@ -30,7 +30,7 @@ func TestSEDASettings(t *testing.T) {
 		{10 * us, 100, 400, 1.04}, {10 * us, 10_000, 4, 1.04},
 	} {
 		s := must(t, SEDA, Params{Service: c.service, Clients: c.clients}).NewPolicy().(*seda)
-		if s.increase != c.increase || s.decrease != c.decrease || s.rate < 2 || s.rate >= 2+c.increase {
+		if s.increase != c.increase || s.decrease != c.decrease || s.rate < 2 || s.rate >= 4 || s.tokens != 0 {
 			t.Errorf("%v, %d clients: %v, %v, first rate %v", c.service, c.clients, s.increase, s.decrease, s.rate)
 		}
 		if want := (client.Limits{Expiry: 100 * us}); s.Limits() != want {
@@ -143,7 +143,10 @@ func TestSEDAPercentile(t *testing.T) {
 
 func TestSEDABucket(t *testing.T) {
 	s := newSeda(t)
-	s.rate = 1000
+	if ok, _ := s.CanSend(at(0), 0); ok {
+		t.Fatal("begins with a token")
+	}
+	s.rate, s.tokens = 1000, 4
 	now := at(0)
 	for i := range 4 {
 		if ok, _ := s.CanSend(now, 0); !ok {

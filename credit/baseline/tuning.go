@@ -22,6 +22,9 @@ type Tuning struct {
 	NoAQM         bool          `json:"no_aqm,omitempty"`            // the door is never shut
 	NoSpeculation bool          `json:"no_speculation,omitempty"`    // C_oc is 0: credits for known demand alone, which clients tell in messages of their own
 
+	// Of breakwater-artifact: clients without a credit say nothing unasked, as the artifact's do over TCP, which loses nothing.
+	Quiet bool `json:"quiet,omitempty"`
+
 	DAGOR DAGORTuning `json:"dagor,omitzero"`
 	SEDA  SEDATuning  `json:"seda,omitzero"`
 }

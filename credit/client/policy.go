@@ -41,4 +41,7 @@ type Limits struct {
 	Expiry time.Duration
 	// Ask tells the server of each call that finds no credit, at once and in a message of its own; else the requests and the answers say enough.
 	Ask bool
+	// Quiet has a session that has demand and no credit wait for ProbeTimeMax before it says so unasked: the server wakes up who was drained. What was lost on
+	// the network is then found out so late.
+	Quiet bool
 }

@@ -48,6 +48,9 @@ type MachineConfig struct {
 	// Serve is the dispatcher's configuration; its Credit and Parallel are set at each boot. A ledger is made anew for each.
 	Serve  dispatcher.ServeConfig
 	Ledger func() *credit.Ledger
+	// Law is the thread that updates the ledger's controller, which is to be made by its Of; nil = the law is updated as soon as that is due. No effect without
+	// Threads.
+	Law *LawThread
 }
 
 const ringDefault = 4096
@@ -149,6 +152,7 @@ func (m *Machine) boot() {
 		}
 	}
 	m.foreseePauses()
+	m.sleep(&m.queues[0])
 }
 
 // kill loses what the process had.
@@ -225,6 +229,7 @@ type cpu struct {
 	late   time.Duration // it was away during its step
 	number int           // among those that run handlers
 	queues *cpuQueues    // from which it takes packets, and its threads
+	poll   polling       // with threads
 	step   step
 	in     *packet // when receiving
 	job    *job    // when computing or answering

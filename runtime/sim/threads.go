@@ -18,12 +18,13 @@ type cpuQueues struct {
 	head int      // in run
 }
 
-// thread is a user-level thread that is ready: one that reads a packet, one that runs a handler, or one that answers.
+// thread is a user-level thread that is ready: one that reads a packet, one that runs a handler, one that answers, or that of the law.
 type thread struct {
 	since   clock.Time
 	packet  *packet
 	request *dispatcher.Request
 	job     *job
+	law     bool
 }
 
 func (q *cpuQueues) ready() int { return len(q.run) - q.head }
@@ -107,16 +108,40 @@ func (c *cpu) received(p *packet) {
 	m.d.Receive(m.w.now)
 }
 
-// schedule is the scheduler of a CPU: its own packets, its own threads, those of the others.
+// When a CPU with threads receives packets.
+const (
+	packetsAtOnce = 16                    // in one go at most
+	packetsAfter  = 20 * time.Microsecond // at the latest, while threads are ready
+)
+
+// polling is a CPU's reception of packets, which goes on for up to packetsAtOnce of them.
+type polling struct {
+	from *cpuQueues
+	left int        // of those that may follow at once
+	due  clock.Time // while threads are ready
+}
+
+// schedule is the scheduler of a CPU: its own threads, and its packets when there are none, or when those have waited for their turn; then what lies with others.
 func (c *cpu) schedule() bool {
 	for {
-		if c.queues.nic.count > 0 {
-			return c.receive(c.queues)
+		if c.poll.left > 0 && c.poll.from.nic.count > 0 {
+			c.poll.left--
+			return c.receive()
+		}
+		c.poll.left = 0
+		if now := c.m.w.now; now >= c.poll.due {
+			c.poll.due = now.Add(packetsAfter)
+			if c.polls(c.queues) {
+				return true
+			}
 		}
 		for c.queues.ready() > 0 {
 			if c.runs(c.queues.take()) {
 				return true
 			}
+		}
+		if c.polls(c.queues) {
+			return true
 		}
 		switch stolen, busy := c.steal(); {
 		case busy:
@@ -127,13 +152,22 @@ func (c *cpu) schedule() bool {
 	}
 }
 
-// receive takes a packet of a CPU.
-func (c *cpu) receive(q *cpuQueues) bool {
-	c.in = q.nic.take()
+// polls begins to receive the packets of a CPU, and reports whether there are any.
+func (c *cpu) polls(q *cpuQueues) bool {
+	if q.nic.count == 0 {
+		return false
+	}
+	c.poll.from, c.poll.left = q, packetsAtOnce-1
+	return c.receive()
+}
+
+// receive takes the next packet.
+func (c *cpu) receive() bool {
+	c.in = c.poll.from.nic.take()
 	return c.spend(stepReceive, time.Duration(messages(c.in.buf))*c.m.cfg.Costs.Receive)
 }
 
-// steal takes half of the threads of another CPU, or receives a packet of its. It reports whether there was any, and whether that keeps the CPU busy.
+// steal takes half of the threads of another CPU, or receives its packets. It reports whether there was any, and whether that keeps the CPU busy.
 func (c *cpu) steal() (stolen, busy bool) {
 	m := c.m
 	for i := range m.queues {
@@ -145,8 +179,8 @@ func (c *cpu) steal() (stolen, busy bool) {
 				c.queues.put(q.take())
 			}
 			return true, false
-		case q.nic.count > 0:
-			return true, c.receive(q)
+		case c.polls(q):
+			return true, true
 		}
 	}
 	return false, false
@@ -158,6 +192,8 @@ func (c *cpu) runs(t thread) bool {
 	switch {
 	case t.packet != nil:
 		return c.reads(t.packet)
+	case t.law:
+		return c.updates()
 	case t.job != nil:
 		c.job = t.job
 		return c.spend(stepAnswer, m.cfg.Costs.Send)
