@@ -168,9 +168,6 @@ func TestSchemesAllocateNothing(t *testing.T) {
 		for range 4000 {
 			m.turn()
 		}
-		if name == baseline.SEDA { // whose clients begin with a few requests a second: their buckets fill
-			m.now = m.now.Add(2 * time.Second)
-		}
 		before := m.outcomes[OutcomeOK]
 		if allocs := testing.AllocsPerRun(2000, m.turn); allocs != 0 {
 			t.Errorf("%s: %v allocations a turn", name, allocs)

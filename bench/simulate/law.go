@@ -18,6 +18,7 @@ type SEDA struct {
 	Target Duration `json:"target,omitempty"` // of the p99
 	AdjI   float64  `json:"adj_i,omitempty"`  // step up of one client, in requests per second
 	AdjD   float64  `json:"adj_d,omitempty"`  // divisor down
+	Cold   bool     `json:"cold,omitempty"`   // clients begin without a token, and with a few requests a second
 }
 
 // Pause is a time in which a CPU of the server does nothing, again and again, each by itself.
@@ -32,6 +33,6 @@ func (l Law) tuning() baseline.Tuning {
 		Alpha: l.Alpha, Beta: l.Beta, Target: time.Duration(l.Target), DropThreshold: time.Duration(l.DropThreshold),
 		NoCredits: l.NoCredits, NoAQM: l.NoAQM, NoSpeculation: l.NoSpeculation, Quiet: l.Quiet,
 		DAGOR: baseline.DAGORTuning{Threshold: time.Duration(l.DAGOR.Threshold), Alpha: l.DAGOR.Alpha, Beta: l.DAGOR.Beta},
-		SEDA:  baseline.SEDATuning{Target: time.Duration(l.SEDA.Target), AdjI: l.SEDA.AdjI, AdjD: l.SEDA.AdjD},
+		SEDA:  baseline.SEDATuning{Target: time.Duration(l.SEDA.Target), AdjI: l.SEDA.AdjI, AdjD: l.SEDA.AdjD, Cold: l.SEDA.Cold},
 	}
 }

@@ -52,15 +52,26 @@ func makeSEDA(p Params, s *Scheme) {
 	target := float64(cmp.Or(p.Tuning.SEDA.Target, p.delay(sedaTarget)))
 	increase := cmp.Or(p.Tuning.SEDA.AdjI, sedaIncrease.at(p.Service)*publishedClients/float64(p.Clients))
 	decrease := cmp.Or(p.Tuning.SEDA.AdjD, sedaDecrease.at(p.Service))
-	s.NewPolicy = func() client.Policy { return newSEDA(target, increase, decrease, seeds.next()) }
+	begin := newSEDA
+	if p.Tuning.SEDA.Cold {
+		begin = newColdSEDA
+	}
+	s.NewPolicy = func() client.Policy { return begin(target, increase, decrease, seeds.next()) }
 }
 
-// newSEDA starts without a token and at a low rate, drawn between the least and twice of it, so that clients do not move together: the first tokens of 10,000 clients, or
-// first rates as large as a step up, would be an overload by themselves, which small steps do not get out of.
+// newSEDA starts with a full bucket at a low rate, drawn between the least and one step above it, so that clients do not move together.
 func newSEDA(target, increase, decrease float64, rng rand.PCG) *seda {
 	return &seda{
-		target: target, increase: increase, decrease: decrease, rate: sedaRateMin + (sedaRateFirst-sedaRateMin)*uniform(&rng),
+		target: target, increase: increase, decrease: decrease, rate: sedaRateMin + increase*uniform(&rng), tokens: sedaBucket,
 	}
+}
+
+// newColdSEDA starts without a token, at a rate drawn between the least and twice of it: the first tokens of 10,000 clients, or first rates as large as a step up, would be an
+// overload by themselves, which small steps do not get out of.
+func newColdSEDA(target, increase, decrease float64, rng rand.PCG) *seda {
+	s := newSEDA(target, increase, decrease, rng)
+	s.rate, s.tokens = sedaRateMin+(sedaRateFirst-sedaRateMin)*uniform(&rng), 0
+	return s
 }
 
 // CanSend reports whether there is a token, or when there will be.

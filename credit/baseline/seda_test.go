@@ -30,7 +30,7 @@ func TestSEDASettings(t *testing.T) {
 		{10 * us, 100, 400, 1.04}, {10 * us, 10_000, 4, 1.04},
 	} {
 		s := must(t, SEDA, Params{Service: c.service, Clients: c.clients}).NewPolicy().(*seda)
-		if s.increase != c.increase || s.decrease != c.decrease || s.rate < 2 || s.rate >= 4 || s.tokens != 0 {
+		if s.increase != c.increase || s.decrease != c.decrease || s.rate < 2 || s.rate >= 2+c.increase || s.tokens != 4 {
 			t.Errorf("%v, %d clients: %v, %v, first rate %v", c.service, c.clients, s.increase, s.decrease, s.rate)
 		}
 		if want := (client.Limits{Expiry: 100 * us}); s.Limits() != want {
@@ -143,10 +143,7 @@ func TestSEDAPercentile(t *testing.T) {
 
 func TestSEDABucket(t *testing.T) {
 	s := newSeda(t)
-	if ok, _ := s.CanSend(at(0), 0); ok {
-		t.Fatal("begins with a token")
-	}
-	s.rate, s.tokens = 1000, 4
+	s.rate = 1000
 	now := at(0)
 	for i := range 4 {
 		if ok, _ := s.CanSend(now, 0); !ok {
@@ -195,5 +192,16 @@ func TestSEDARateHasNoPast(t *testing.T) {
 	s.reply(at(1001*us), sedaBatch, time.Second)
 	if ok, _ := s.CanSend(at(1001*us), 0); !ok || s.rate >= 1000 {
 		t.Errorf("%v tokens after 1.001 ms at 1000 a second, rate now %v", s.tokens, s.rate)
+	}
+}
+
+// TestColdSEDA begins with next to nothing.
+func TestColdSEDA(t *testing.T) {
+	s := must(t, SEDA, Params{Tuning: Tuning{SEDA: SEDATuning{Cold: true}}}).NewPolicy().(*seda)
+	if s.rate < 2 || s.rate >= 4 {
+		t.Errorf("first rate %v", s.rate)
+	}
+	if ok, _ := s.CanSend(at(0), 0); ok {
+		t.Error("begins with a token")
 	}
 }

@@ -41,6 +41,8 @@ type SEDATuning struct {
 	Target time.Duration `json:"target_ns,omitempty"` // of the p99
 	AdjI   float64       `json:"adj_i,omitempty"`     // step up of one client, in requests per second, for as many clients as there are
 	AdjD   float64       `json:"adj_d,omitempty"`     // divisor down
+	// Cold has clients begin without a token, and with a few requests a second, as the authors' clients did. Their first requests then wait for a quarter of a second.
+	Cold bool `json:"cold,omitempty"`
 }
 
 // validate refuses what has no meaning.

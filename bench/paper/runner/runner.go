@@ -62,7 +62,7 @@ func law(p paper.Point) simulate.Law {
 		Alpha: b.Alpha, Beta: b.Beta, Target: simulate.Duration(b.TargetDelay), DropThreshold: simulate.Duration(b.DropThreshold),
 		DAGOR: simulate.DAGOR{Threshold: simulate.Duration(d.Threshold), Alpha: d.Alpha, Beta: d.Beta},
 		Quiet: p.Scheme == paper.BreakwaterArtifact,
-		SEDA:  simulate.SEDA{Target: simulate.Duration(s.Target), AdjI: s.AdjI, AdjD: s.AdjD},
+		SEDA:  simulate.SEDA{Target: simulate.Duration(s.Target), AdjI: s.AdjI, AdjD: s.AdjD, Cold: p.Scheme == paper.SEDA},
 	}
 	if p.Parts != (paper.Parts{}) {
 		l.NoCredits, l.NoAQM = !p.Parts.Credits, !p.Parts.AQM
