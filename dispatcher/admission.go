@@ -121,7 +121,7 @@ func (d *Dispatcher) inTime(m *Method, deadline clock.Time) bool {
 		return m.admit.Age.Admit(d.now, deadline.Add(-d.rtt.Smoothed()), wait)
 	}
 	if deadline.Sub(d.now) <= wait+d.needs(m) {
-		m.admit.Age.Doubt()
+		m.admit.Age.Refused()
 		return false
 	}
 	return true
@@ -136,7 +136,7 @@ func (d *Dispatcher) stillInTime(req *Request) bool {
 		return req.Method.admit.Age.Start(d.now, req.arrival, req.Deadline.Add(-d.rtt.Smoothed()), d.server.queue.live > 0)
 	}
 	if req.Deadline.Sub(d.now) < d.needs(req.Method) {
-		req.Method.admit.Age.Doubt()
+		req.Method.admit.Age.Refused()
 		return false
 	}
 	return true

@@ -82,9 +82,10 @@ type Call struct {
 	state       callState
 	number      wire.Number
 	slot        wire.Slot
-	priority    uint8 // what its request carries
-	rank        uint8 // among the calls without a credit, from 1: see invited
-	unasked     bool  // it was sent without a credit
+	priority    uint8            // what its request carries
+	level       wire.Criticality // that it counts as at the client, never unset: see grade
+	rank        uint8            // from 1, the lowest goes first: see invitation
+	unasked     bool             // it was sent without a credit
 	waiter      client.Waiter[Call]
 	submitted   clock.Time
 	transmitted clock.Time // first time

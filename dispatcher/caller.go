@@ -206,7 +206,7 @@ func (d *Dispatcher) Submit(now clock.Time, c *Call) {
 	c.attempts, c.before, c.replyBase, c.hedge, c.RetryAfter = client.Attempts{}, OutcomeNone, len(c.Reply), nil, 0
 	c.submitted, c.transmitted, c.heard = now, 0, now
 	c.timer.Value, c.waiter.Value = c, c
-	c.rank = rankOf(d.stats.Calls)
+	c.level, c.rank = s.conn.grade(d.stats.Calls, c.Criticality)
 	d.stats.Calls++
 	switch {
 	case s.closed:
@@ -232,11 +232,19 @@ func (d *Dispatcher) wake(c *Call, expires clock.Time) clock.Time {
 	return expires
 }
 
-// expiry is the last instant at which sending makes sense.
+// expiry is the last instant at which sending makes sense. A call that says it is critical waits to the end of its slack, however full the server is kept: if it gave
+// up, those that come instead would be of lower levels.
 func (s *Session) expiry(c *Call) clock.Time {
-	return client.ExpiresAt(c.submitted, c.Deadline, client.Estimates{
-		RTT: s.conn.RTT.Smoothed(), Target: s.conn.target, Service: s.conn.service.Mean(), Standing: s.conn.standing.Delay(),
-	})
+	e := s.conn.estimates()
+	if c.Criticality < wire.Critical {
+		e.Standing = s.conn.standing.Delay()
+	}
+	return client.ExpiresAt(c.submitted, c.Deadline, e)
+}
+
+// estimates are what is known of the server, without the queue that stands there.
+func (c *dialed) estimates() client.Estimates {
+	return client.Estimates{RTT: c.RTT.Smoothed(), Target: c.target, Service: c.service.Mean()}
 }
 
 // RequestMax is the largest payload of a call in bytes: what fits beside the largest header and an open.
@@ -260,7 +268,7 @@ func (d *Dispatcher) pump(s *Session) {
 	}
 	s.gate.Expire(d.now)
 	s.pace.again = 0
-	for s.waiting.Len() > 0 && s.gate.CanSend() && !s.out.Full() && d.paced(s) {
+	for s.waiting.Len() > 0 && s.gate.CanSend() && !s.out.Full() && d.paced(s) && !s.yields() {
 		d.send(s, s.waiting.Pop().Value, s.gate.Take(), false)
 	}
 	d.followInvitation(s)

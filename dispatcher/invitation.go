@@ -14,12 +14,17 @@ import (
 
 // invitation is the client's half of credit.Inviter: which of the calls that have no credit may be sent all the same. The sessions of a connection know
 // it together. Those whose calls it leaves out are held back, by rank, until it grows.
+//
+// Where calls say how much they matter, each level has its quarter of the ranks. The share grows and shrinks by the delay at the server, so it settles where the server is full,
+// and the levels are served in their order over all sessions. Credits know no levels: they go by demand. So a session that has some spends none on calls that the share leaves out,
+// or the critical calls of others would wait for credits while its sheddable ones go.
 type invitation struct {
-	share   uint8         // ranks up to it may go; 0 = the server invites nobody
-	told    clock.Time    // when that was heard, or the last scout was sent
-	silence time.Duration // that the next scout waits for
-	holding [credit.InvitedAll + 1]heldList
-	ranks   [(credit.InvitedAll + 63) / 64]uint64 // a bit for each list that is not empty: rank 1 is bit 0
+	levelled bool          // a call has said how much it matters
+	share    uint8         // ranks up to it may go; 0 = the server invites nobody
+	told     clock.Time    // when that was heard, or the last scout was sent
+	silence  time.Duration // that the next scout waits for
+	holding  [credit.InvitedAll + 1]heldList
+	ranks    [(credit.InvitedAll + 63) / 64]uint64 // a bit for each list that is not empty: rank 1 is bit 0
 }
 
 // heldList is first in, first out.
@@ -40,7 +45,34 @@ const (
 	// scoutMin is how long a server is not heard of before a call goes all the same, to find out. Each scout doubles that, up to a lease, until all are
 	// invited again. Whoever calls seldom goes by an old word as a rule, and not by scouts, or the server would have all of them.
 	scoutMin = time.Millisecond
+	// favouredEach is how many ranks of all have one of a level below critical go as critical plus: 4 of 127. Who is left out by level would starve else.
+	favouredEach = 31
+	// levelRanks is how many ranks each level has; the last has one less.
+	levelRanks = (credit.InvitedAll + 1) / client.QueueLevels
 )
+
+// grade finds the level that a call counts as at the client, and its rank.
+func (i *invitation) grade(call uint64, said wire.Criticality) (level wire.Criticality, rank uint8) {
+	level, rank = said.Level(), rankOf(call)
+	i.levelled = i.levelled || said != wire.CriticalityUnset
+	if !i.levelled {
+		return level, rank
+	}
+	if level < wire.Critical && rank%favouredEach == 0 {
+		level = wire.CriticalPlus
+	}
+	above := uint8(wire.CriticalPlus - level)
+	return level, min(above*levelRanks+1+(rank-1)/client.QueueLevels, credit.InvitedAll)
+}
+
+// yields reports whether the next call must not be sent though there is a credit: the share leaves its rank out, and with that its level.
+func (s *Session) yields() bool {
+	if !s.conn.levelled || s.conn.share == 0 || s.remote == 0 {
+		return false
+	}
+	w, _ := s.waiting.Peek()
+	return w.Value.level < wire.CriticalPlus && w.Value.rank > s.conn.share && !s.waiting.Turn()
+}
 
 // rankOf spreads consecutive calls evenly over the ranks (Knuth, volume 3, section 6.4).
 func rankOf(call uint64) uint8 {
@@ -77,11 +109,16 @@ func (i *invitation) goes(now clock.Time, rank uint8) bool {
 	return true
 }
 
-// followInvitation sends a call without a credit, if the session could get one only by asking and the call is invited. If it is not, the session is held back.
+// followInvitation sends a call without a credit, if the session could get one only by asking and the call is invited. If it is not, the session is held back; and so is one
+// that has a credit, and a call that yields.
 func (d *Dispatcher) followInvitation(s *Session) {
 	was := s.held.rank != 0
 	s.conn.letGo(s)
-	if s.closed || s.remote == 0 || s.conn.share == 0 || s.waiting.Len() == 0 || s.out.Len() > 0 || s.gate.CanSend() || !d.paced(s) {
+	if s.closed || s.remote == 0 || s.conn.share == 0 || s.waiting.Len() == 0 || !d.paced(s) {
+		return
+	}
+	has := s.gate.CanSend()
+	if has && (s.out.Full() || !s.yields()) || !has && s.out.Len() > 0 {
 		return
 	}
 	w, _ := s.waiting.Peek()
@@ -90,16 +127,25 @@ func (d *Dispatcher) followInvitation(s *Session) {
 	if s.guard != nil && s.guard.Breaker() != client.BreakerClosed {
 		rank = 1 // the breaker lets it through to find out whether the server is back, and an old word of that server must not hold it
 	}
+	if s.conn.levelled && s.waiting.Turn() {
+		rank = 1 // or it would hold those of higher levels back with it
+	}
 	if at := s.expires(c); at != 0 && at <= d.now {
 		rank = credit.InvitedAll
 	}
 	if s.conn.goes(d.now, rank) {
-		d.send(s, s.waiting.Pop().Value, s.gate.TakeInvited(), true)
+		number := s.gate.TakeInvited() // spends a credit if there is one
+		d.send(s, s.waiting.Pop().Value, number, !has)
 		return
 	}
 	s.conn.hold(s, rank)
+	if has { // nothing is asked that an answer could come to: it looks again by itself
+		s.pace.again = max(d.now.Add(client.ProbeTimeMax), s.conn.told.Add(s.conn.silence))
+	}
 	if !was {
-		s.gate.Overloaded(d.now) // a probe now would be the question that the invitation spares the server
+		if !has {
+			s.gate.Overloaded(d.now) // a probe now would be the question that the invitation spares the server
+		}
 		d.caller.timers.Arm(&c.timer, d.wake(c, s.lastChance(c)))
 	}
 }
@@ -110,7 +156,7 @@ func (s *Session) lastChance(c *Call) clock.Time {
 	if s.pace.limits.Expiry > 0 {
 		return s.expires(c)
 	}
-	at := client.ExpiresAt(c.submitted, c.Deadline, client.Estimates{RTT: s.conn.RTT.Smoothed(), Target: s.conn.target, Service: s.conn.service.Mean()})
+	at := client.ExpiresAt(c.submitted, c.Deadline, s.conn.estimates())
 	return at.Add(-max(at.Sub(c.submitted), 0) / lastChanceMargin)
 }
 

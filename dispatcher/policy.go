@@ -49,7 +49,7 @@ func (d *Dispatcher) enqueue(s *Session, c *Call) bool {
 		s.waiting.Remove(oldest)
 		pushed = d.endLater(nil, oldest.Value, OutcomeQueueFull)
 	}
-	if s.waiting.PushLevel(&c.waiter, uint8(c.Criticality.Level()-wire.Sheddable), c.Deadline) != nil {
+	if s.waiting.PushLevel(&c.waiter, uint8(c.level-wire.Sheddable), c.Deadline) != nil {
 		return false
 	}
 	c.state = callQueued

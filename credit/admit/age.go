@@ -18,11 +18,16 @@ type Age struct {
 	mean  client.Learnt
 	tail  Tail
 	quiet uint32 // refusals since the last sample
+	// served is the mean without any doubt.
+	served client.Learnt
 }
 
 // doubtAfter is how many refusals without a sample are no reason to doubt: a server that is offered so many times what it can do refuses as many for each
 // that it serves. Who doubted each time would expect an eighth too little at one and a half times the capacity, and let in as much too much.
 const doubtAfter = 32
+
+// doubtPart is the part of the mean that Refused takes off at the most, while requests are served.
+const doubtPart = 4
 
 // Sample learns a service time; one below zero is left out.
 func (a *Age) Sample(service time.Duration) {
@@ -31,6 +36,7 @@ func (a *Age) Sample(service time.Duration) {
 	}
 	a.quiet = 0
 	a.mean.Sample(service)
+	a.served.Sample(service)
 	a.tail.Sample(service)
 }
 
@@ -75,7 +81,16 @@ func (a *Age) refused() {
 	}
 }
 
-// Doubt lowers the estimates by a 64th. Who refuses by them otherwise than by Admit and Start must call it now and then.
+// Refused is for each request that was refused by Expected, and not by Admit or Start: it doubts the estimates. While others are served it takes no more off than a part,
+// for they would tell if the mean were that wrong: where a service takes long, and twenty are refused for each that is served, the mean sank to an eighth, and half of what was run by it was too late.
+func (a *Age) Refused() {
+	a.quiet++
+	if a.quiet > doubtAfter || a.mean.Mean() > a.served.Mean()-a.served.Mean()/doubtPart {
+		a.Doubt()
+	}
+}
+
+// Doubt lowers the estimates by a 64th.
 func (a *Age) Doubt() {
 	a.mean.Doubt()
 	a.tail.doubt()

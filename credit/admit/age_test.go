@@ -139,3 +139,25 @@ func TestTail(t *testing.T) {
 		t.Errorf("%v after samples of zero, and then 1 ms", tail.Value())
 	}
 }
+
+// While requests are served, those that are refused by the mean take a quarter off at the most; where none is, all of it.
+func TestAgeDoubtsWithinBounds(t *testing.T) {
+	const service = 200 * time.Millisecond
+	var a Age
+	a.Sample(service)
+	for range 100 { // 20 refused for each that is served
+		for range 20 {
+			a.Refused()
+		}
+		if got := a.Expected(); got < service*73/100 || got > service {
+			t.Fatalf("%v is expected", got)
+		}
+		a.Sample(service)
+	}
+	for range 1000 {
+		a.Refused()
+	}
+	if got := a.Expected(); got > service/1000 {
+		t.Errorf("%v is expected after long silence", got)
+	}
+}

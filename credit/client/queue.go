@@ -2,6 +2,7 @@ package client
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/stillwater-rpc/stillwater/hw/clock"
 )
@@ -109,6 +110,16 @@ func (q *Queue[T]) Peek() (w *Waiter[T], deadline clock.Time) {
 		return nil, 0
 	}
 	return h[0].waiter, h[0].deadline
+}
+
+// Turn reports whether Pop would take a request of a lower level before one of a higher: it has its turn.
+func (q *Queue[T]) Turn() bool {
+	h := q.next()
+	if len(h) == q.count { // there is no other level, or nothing at all
+		return false
+	}
+	above := q.heaps[h[0].waiter.level+1:]
+	return slices.ContainsFunc(above, func(h waitHeap[T]) bool { return len(h) > 0 })
 }
 
 // Oldest returns the request that was pushed first; nil when the queue is empty. It looks at all of them: for short queues.

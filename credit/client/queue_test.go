@@ -235,3 +235,34 @@ func TestOldest(t *testing.T) {
 		q.Remove(&all[i])
 	}
 }
+
+// A turn is one of a lower level while a higher one waits.
+func TestTurn(t *testing.T) {
+	q := NewQueue[int](200)
+	waiters := make([]Waiter[int], 200)
+	push := func(i int, level uint8) {
+		if err := q.PushLevel(&waiters[i], level, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if q.Turn() {
+		t.Error("an empty queue has a turn")
+	}
+	push(0, 0)
+	if q.Turn() {
+		t.Error("whoever is alone has a turn")
+	}
+	for i := range starvedAfter {
+		push(1+i, 3)
+		if q.Turn() || q.Pop() == &waiters[0] {
+			t.Fatalf("a turn after %d", i)
+		}
+	}
+	if q.Turn() {
+		t.Error("a turn with nobody above")
+	}
+	push(100, 3)
+	if !q.Turn() || q.Pop() != &waiters[0] || q.Turn() {
+		t.Error("no turn, or two")
+	}
+}
