@@ -21,7 +21,7 @@ func Full() Size {
 
 // Small is for a quick look and for tests: its figures are rough, and what settles slowly has not settled.
 func Small() Size {
-	return Size{Name: "small", Requests: 20_000, Warmup: 100 * time.Millisecond, Slow: 200 * time.Millisecond, Stage: 200 * time.Millisecond}
+	return Size{Name: "small", Requests: 20_000, Warmup: 50 * time.Millisecond, Slow: 200 * time.Millisecond, Stage: 200 * time.Millisecond}
 }
 
 // warmup is how long a point runs before it counts.

@@ -37,6 +37,9 @@ func run(t *testing.T, s Scenario) *Result {
 
 // Every scheme plays: below capacity all of them serve what is asked, and nothing forbidden happens at twice of it either.
 func TestEverySchemePlays(t *testing.T) {
+	if raceEnabled {
+		t.Skip("one goroutine and millions of events: run without the race detector, by scripts/test too")
+	}
 	for _, scheme := range baseline.Names() {
 		low := small(scheme, 0.5)
 		low.Warmup = Duration(150 * time.Millisecond) // published ones begin carefully

@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 }
 
 // answerTimeout bounds every wait of a test. It only shows in a test that fails.
-const answerTimeout = 30 * time.Second
+const answerTimeout = 4 * time.Minute
 
 // buffer is a bytes.Buffer for a log that other goroutines write and a test reads.
 type buffer struct {

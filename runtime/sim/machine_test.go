@@ -89,6 +89,9 @@ func erlangC(c int, load float64) float64 {
 // from how much the runs differ: by six standard errors one test in some 40,000 would fail by chance.
 func inTheory(t *testing.T, m MachineConfig, load float64, sum func(*bench) time.Duration) {
 	t.Helper()
+	if raceEnabled {
+		t.Skip("one goroutine and millions of events: run without the race detector, by scripts/test too")
+	}
 	const service, runs, calls = 10 * us, 16, 25_000
 	erlangs := load * float64(m.CPUs) // load is of all CPUs
 	want := float64(service) * (1 + erlangC(m.CPUs, erlangs)/(float64(m.CPUs)-erlangs))

@@ -14,6 +14,9 @@ import (
 // Three clients' hosts ask for three times what the server can do: what each gets goes by its weight, with few sessions that have several credits
 // each and with many that have none.
 func TestSharesGoByWeight(t *testing.T) {
+	if raceEnabled {
+		t.Skip("one goroutine and millions of events: run without the race detector, by scripts/test too")
+	}
 	weights := []uint8{1, 2, 4}
 	for _, sessions := range []int{2, 10, 100} {
 		w := NewWorld(seedtest.Seed(t), Network{OneWay: 5 * us})
