@@ -129,8 +129,9 @@ func sampleOf(r *simulate.Result) Sample {
 // playing makes a job's play of a scenario.
 func playing(s simulate.Scenario) func(context.Context, uint64) (Sample, error) {
 	return func(ctx context.Context, seed uint64) (Sample, error) {
-		s.Seed = seed
-		r, err := simulate.Run(ctx, s)
+		seeded := s // several seeds of a job run at the same time
+		seeded.Seed = seed
+		r, err := simulate.Run(ctx, seeded)
 		if err != nil {
 			return Sample{}, err
 		}
