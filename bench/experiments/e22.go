@@ -59,8 +59,9 @@ func e22Jobs(size Size) (all []job) {
 // storm counts answers until the last one.
 func storm(s simulate.Scenario) func(context.Context, uint64) (Sample, error) {
 	return func(ctx context.Context, seed uint64) (Sample, error) {
-		s.Seed = seed
-		r, err := simulate.Run(ctx, s)
+		seeded := s
+		seeded.Seed = seed
+		r, err := simulate.Run(ctx, seeded)
 		if err != nil {
 			return Sample{}, err
 		}
