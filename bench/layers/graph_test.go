@@ -85,7 +85,7 @@ func TestAttemptsAtALeafThatCannot(t *testing.T) {
 
 // What a user's requests cost a leaf that is dead is bounded however long it takes; its kernel sees all of it; and when it is back they are answered.
 func TestLeafDiesAndReturns(t *testing.T) {
-	s := settings{attempt: 5 * ms}
+	s := settings{attempt: 100 * ms}
 	g := graphOf(t, s, run{troubleKilled, armOurs})
 	ctx := context.Background()
 	must(t, g.killLeaf(ctx))

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/bench/prove"
@@ -20,6 +21,17 @@ type settings struct {
 	down    time.Duration
 	after   time.Duration
 	cancels int
+	only    string
+}
+
+// chosen are the runs that are to be made.
+func (s *settings) chosen() (all []run) {
+	for _, which := range runs() {
+		if s.only == "" || s.only == which.trouble || s.only == which.arm || s.only == which.trouble+"/"+which.arm {
+			all = append(all, which)
+		}
+	}
+	return all
 }
 
 func main() {
@@ -36,9 +48,13 @@ func main() {
 			f.DurationVar(&s.down, "down", 10*time.Second, "length of the trouble")
 			f.DurationVar(&s.after, "after", 8*time.Second, "load after the trouble")
 			f.IntVar(&s.cancels, "cancels", 50, "calls that are cancelled in each round")
+			f.StringVar(&s.only, "only", "", "make the runs with this `trouble, arm or trouble/arm` alone, as in killed/defaults; \"\" = all")
 		},
 		Run: func(ctx context.Context, r *prove.Run) error {
-			m, err := measure(ctx, r, s, runs())
+			if len(s.chosen()) == 0 {
+				return fmt.Errorf("-only %s: there is no such run", s.only)
+			}
+			m, err := measure(ctx, r, s, s.chosen())
 			return errors.Join(err, show(r, s, m))
 		},
 	}.Main()

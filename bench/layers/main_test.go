@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"maps"
 	"math"
 	"os"
 	"slices"
@@ -75,7 +76,7 @@ func TestPacketsMax(t *testing.T) {
 		life time.Duration
 		want float64
 	}{
-		{0, 2}, {16 * ms, 2}, {17 * ms, 3}, {48 * ms, 3}, {49 * ms, 4}, {112 * ms, 4}, {113 * ms, 5}, {200 * ms, 5}, {213 * ms, 6}, {313 * ms, 7}, // at 16, 48, 112, 212, 312 ms
+		{0, 2}, {100 * ms, 2}, {101 * ms, 3}, {200 * ms, 3}, {201 * ms, 4}, {301 * ms, 5}, // after 100 ms each
 	} {
 		if got := packetsMax(c.life); got != c.want {
 			t.Errorf("%v: %v, want %v", c.life, got, c.want)
@@ -116,7 +117,7 @@ func TestSNMP(t *testing.T) {
 func TestBounds(t *testing.T) {
 	good := func(w run) result {
 		r := result{
-			Trouble: w.trouble, Arm: w.arm, Users: 1000, Attempts: 1.1, Whole: 700, Deep: 1.1, Packets: 4, Sent: [2]uint64{100, 110}, Reached: 105, Ran: 50, Left: 50,
+			Trouble: w.trouble, Arm: w.arm, Users: 1000, Attempts: 1.1, Whole: 700, Deep: 1.1, Packets: 2, Sent: [2]uint64{100, 110}, Reached: 105, Ran: 50, Left: 50,
 			GoodBefore: 1, Length: 10 * time.Second, Return: time.Second, Returned: true,
 		}
 		if w.arm == armNone {
@@ -134,11 +135,12 @@ func TestBounds(t *testing.T) {
 		{"all is well", func(*result, *cancelled) {}, run{troubleKilled, armOurs}, ""},
 		{"too many attempts", func(r *result, _ *cancelled) { r.Attempts = 1.34 }, run{troubleKilled, armOurs}, "attempts a request"},
 		{"too many of the whole", func(r *result, _ *cancelled) { r.Deep = 1.34 }, run{troubleHangs, armOurs}, "attempts a request"},
-		{"too many packets", func(r *result, _ *cancelled) { r.Packets = 6.66 }, run{troubleKilled, armOurs}, "packets a request"},
+		{"too many packets", func(r *result, _ *cancelled) { r.Packets = 4 }, run{troubleKilled, armOurs}, "packets a request"},
 		{"late", func(r *result, _ *cancelled) { r.Return = 5001 * ms }, run{troubleKilled, armOurs}, "stays whole"},
 		{"never", func(r *result, _ *cancelled) { r.Returned = false }, run{troubleRefuses, armOurs}, "stays whole"},
-		{"budgets that do not hold", func(r *result, _ *cancelled) { r.Attempts = 1.376 }, run{troubleUnavailable, armBudget}, "attempts a request"},
+		{"budgets that do not hold", func(r *result, _ *cancelled) { r.Attempts = 1.4 }, run{troubleUnavailable, armBudget}, "attempts a request"},
 		{"no fan", func(r *result, _ *cancelled) { r.Deep = 26 }, run{troubleKilled, armNone}, "attempts a request"},
+		{"hardly any fan", func(r *result, _ *cancelled) { r.Deep = 7 }, run{troubleHangs, armNone}, "attempts a request"},
 		{"packets that did not arrive", func(r *result, _ *cancelled) { r.Reached = 98 }, run{troubleKilled, armNone}, "kernel counted"},
 		{"packets from nowhere", func(r *result, _ *cancelled) { r.Reached = 112 }, run{troubleKilled, armOurs}, "kernel counted"},
 		{"attempts that did not run", func(r *result, _ *cancelled) { r.Ran = 49 }, run{troubleUnavailable, armNone}, "handlers counted"},
@@ -160,6 +162,26 @@ func TestBounds(t *testing.T) {
 		missed := r.Missed()
 		if c.missed == "" && len(missed) > 0 || c.missed != "" && (len(missed) != 1 || !strings.Contains(missed[0], c.missed)) {
 			t.Errorf("%s: missed %q", c.name, missed)
+		}
+	}
+}
+
+func TestEndings(t *testing.T) {
+	at := trouble{from: clock.Time(100 * ms), to: clock.Time(200 * ms)}
+	during, outside := endings([]ended{
+		{Due: clock.Time(99 * ms), Finished: clock.Time(109 * ms), OK: true}, {Due: clock.Time(100 * ms), Error: "a"}, {Due: clock.Time(101 * ms), Error: "a"},
+		{Due: clock.Time(199 * ms), Finished: clock.Time(210 * ms), OK: true}, {Due: clock.Time(200 * ms), Error: "b"},
+	}, at, 10*ms)
+	if !maps.Equal(during, map[string]int{"a": 2, "late": 1}) || !maps.Equal(outside, map[string]int{"good": 1, "b": 1}) {
+		t.Errorf("%v, %v", during, outside)
+	}
+}
+
+func TestChosen(t *testing.T) {
+	for only, want := range map[string]int{"": len(runs()), "killed": 3, "none": 4, "hangs/defaults": 1, "hangs/budgets": 0} {
+		s := settings{only: only}
+		if got := len(s.chosen()); got != want {
+			t.Errorf("%q: %d runs, want %d", only, got, want)
 		}
 	}
 }

@@ -84,11 +84,13 @@ type result struct {
 	Retries       [3]uint64 `json:"retry_counts"` // of user, front and middle
 	BudgetRefused [3]uint64 `json:"budget_refused_counts"`
 
-	GoodBefore float64       `json:"good_share_before"`
-	GoodDuring float64       `json:"good_share_during"`
-	Length     time.Duration `json:"trouble_ns"`
-	Return     time.Duration `json:"return_to_whole_ns"`
-	Returned   bool          `json:"returned"`
+	GoodBefore float64        `json:"good_share_before"`
+	GoodDuring float64        `json:"good_share_during"`
+	During     map[string]int `json:"ended_during_counts"`  // the user's requests that arose in the trouble, by how they ended
+	Outside    map[string]int `json:"ended_outside_counts"` // the others
+	Length     time.Duration  `json:"trouble_ns"`
+	Return     time.Duration  `json:"return_to_whole_ns"`
+	Returned   bool           `json:"returned"`
 }
 
 // trouble is what was noted of it.
@@ -224,7 +226,27 @@ func (s settings) judge(ctx context.Context, g *graph, one *result, t trouble, u
 	one.Packets = packets / float64(max(one.Users, 1))
 	one.Each = packets / float64(max(t.after.sum()-t.before.sum(), 1))
 	one.recover(users, t, s)
+	one.During, one.Outside = endings(users, t, s.limit)
 	return nil
+}
+
+// endings counts how requests ended, those that arose in the trouble and the others.
+func endings(users []ended, t trouble, limit time.Duration) (during, outside map[string]int) {
+	during, outside = map[string]int{}, map[string]int{}
+	for _, u := range users {
+		how, of := u.Error, outside
+		switch {
+		case u.OK && u.Finished.Sub(u.Due) <= limit:
+			how = "good"
+		case u.OK:
+			how = "late"
+		}
+		if u.Due >= t.from && u.Due < t.to {
+			of = during
+		}
+		of[how]++
+	}
+	return during, outside
 }
 
 // count is of the requests that arose during the trouble, and of those of them that cannot have outlived it.

@@ -27,8 +27,8 @@ const (
 // port is where servers listen.
 const port = 7700
 
-// slo is of servers that share two CPUs with five other processes and a whole machine: it must not be their delays that are shown.
-const slo = 20 * time.Millisecond
+// slo is of servers whose two CPUs are shared by four processes of this lab and by whoever else is there: it must not be the machine that makes them refuse.
+const slo = 200 * time.Millisecond
 
 // mood is what the leaf does.
 type mood int32
@@ -118,7 +118,9 @@ func (l *layer) serve(r serveRequest) (_ any, err error) {
 			return nil, err
 		}
 	}
-	if l.srv, err = sw.NewServer(sw.ServerConfig{Endpoint: endpointAt(&l.place, port), SLO: slo, Workers: workers}); err != nil {
+	// Handlers here wait, and compute nothing: as many as there are workers get on at the same time.
+	cfg := sw.ServerConfig{Endpoint: endpointAt(&l.place, port), SLO: slo, Workers: workers, Parallel: workers}
+	if l.srv, err = sw.NewServer(cfg); err != nil {
 		return nil, err
 	}
 	greet := func(_ context.Context, _ *sw.Request, reply []byte) ([]byte, error) { return reply, nil }

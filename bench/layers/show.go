@@ -16,6 +16,7 @@ import (
 const (
 	attemptsMax = 1.33 // of a budget of 10 % in each of three layers: 1.1^3. The defaults come to 1.1, since only the user repeats.
 	fanMin      = 26.5 // of 27, three times in three layers: the machine may keep a call from an attempt in a hundred
+	fanHangs    = 8    // of 27, two in three layers: for the third one there is no time left, by what the leaf is known to take, and that cannot be switched off
 	wholeMax    = 5 * time.Second
 	reachedMin  = 0.99
 
@@ -26,10 +27,10 @@ const (
 )
 
 // The retransmissions of an attempt: the first is due when an answer would be late even from a server about to refuse (0.8 of the SLO), each of the next
-// after twice as long, but at most resendMax (dispatcher, rtoMax).
+// after twice as long, but all after at most resendMax (dispatcher, rtoMax).
 const (
-	resendFirst = slo * 8 / 10
 	resendMax   = 100 * time.Millisecond
+	resendFirst = min(slo*8/10, resendMax)
 )
 
 // packetsMax bounds the packets of an attempt that nobody answers: its request, its repetitions for as long as it may take, and the word that it is cancelled.
@@ -134,7 +135,7 @@ func (w run) bounds(r *prove.Run, s settings, of []result) error {
 	most, least, packets, whole, reached, ran, allowed := 0.0, math.Inf(1), 0.0, time.Duration(0), math.Inf(1), math.Inf(1), math.Inf(1)
 	for _, one := range of {
 		most, least = max(most, one.Attempts, one.Deep), min(least, one.Deep)
-		packets, allowed = max(packets, one.Packets), min(allowed, budgets(one.Users, one.Length))
+		packets, allowed = max(packets, one.Packets), min(allowed, budgets(one.Whole, one.Length))
 		reached = min(reached, within(one.Reached, one.Sent))
 		ran = min(ran, within(one.Ran, [2]uint64{one.Left, one.Left}))
 		if !one.Returned {
@@ -146,7 +147,11 @@ func (w run) bounds(r *prove.Run, s settings, of []result) error {
 	var errs []error
 	switch w.arm {
 	case armNone:
-		errs = append(errs, r.AtLeast(name+"attempts a request", least, fanMin, ""))
+		fan := fanMin
+		if w.trouble == troubleHangs {
+			fan = fanHangs
+		}
+		errs = append(errs, r.AtLeast(name+"attempts a request", least, fan, ""))
 	case armBudget:
 		errs = append(errs, r.AtMost(name+"attempts a request", most, allowed, ""))
 	default:
