@@ -41,10 +41,10 @@ func main() {
 		Name: "layers", Rounds: 3,
 		About: "Three servers in a row, whose last one is killed, hangs, can do nothing or refuses: attempts at it for each user request; and calls that are cancelled.",
 		Flags: func(f *flag.FlagSet) {
-			f.Float64Var(&s.rate, "rate", 100, "user requests a second")
-			f.DurationVar(&s.attempt, "attempt", 50*time.Millisecond, "how long middle waits for the leaf before it tries again, if it may")
-			f.DurationVar(&s.limit, "limit", 500*time.Millisecond, "an answer within it is goodput")
-			f.DurationVar(&s.before, "before", 2*time.Second, "load before the trouble")
+			f.Float64Var(&s.rate, "rate", 50, "user requests a second")
+			f.DurationVar(&s.attempt, "attempt", 100*time.Millisecond, "how long middle waits for the leaf before it tries again, if it may")
+			f.DurationVar(&s.limit, "limit", time.Second, "an answer within it is goodput")
+			f.DurationVar(&s.before, "before", 3*time.Second, "load before the trouble")
 			f.DurationVar(&s.down, "down", 10*time.Second, "length of the trouble")
 			f.DurationVar(&s.after, "after", 8*time.Second, "load after the trouble")
 			f.IntVar(&s.cancels, "cancels", 50, "calls that are cancelled in each round")

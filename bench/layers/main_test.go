@@ -117,7 +117,7 @@ func TestSNMP(t *testing.T) {
 func TestBounds(t *testing.T) {
 	good := func(w run) result {
 		r := result{
-			Trouble: w.trouble, Arm: w.arm, Users: 1000, Attempts: 1.1, Whole: 700, Deep: 1.1, Packets: 2, Sent: [2]uint64{100, 110}, Reached: 105, Ran: 50, Left: 50,
+			Trouble: w.trouble, Arm: w.arm, Users: 1000, Attempts: 1.1, Whole: 700, Deep: 1.1, Packets: 2, Sent: [2]uint64{100, 110}, Reached: 105, Arrived: 200, Left: 200,
 			GoodBefore: 1, Length: 10 * time.Second, Return: time.Second, Returned: true,
 		}
 		if w.arm == armNone {
@@ -143,7 +143,7 @@ func TestBounds(t *testing.T) {
 		{"hardly any fan", func(r *result, _ *cancelled) { r.Deep = 7 }, run{troubleHangs, armNone}, "attempts a request"},
 		{"packets that did not arrive", func(r *result, _ *cancelled) { r.Reached = 98 }, run{troubleKilled, armNone}, "kernel counted"},
 		{"packets from nowhere", func(r *result, _ *cancelled) { r.Reached = 112 }, run{troubleKilled, armOurs}, "kernel counted"},
-		{"attempts that did not run", func(r *result, _ *cancelled) { r.Ran = 49 }, run{troubleUnavailable, armNone}, "handlers counted"},
+		{"attempts that did not arrive", func(r *result, _ *cancelled) { r.Arrived = 197 }, run{troubleHangs, armNone}, "at its door"},
 		{"a handler that was not told", func(_ *result, c *cancelled) { c.Stopped[1] = 1 }, run{}, "were not told"},
 		{"an interruption too many", func(_ *result, c *cancelled) { c.Told[2] = 3 }, run{}, "were not told"},
 	} {
@@ -191,7 +191,7 @@ func TestTable(t *testing.T) {
 	var out bytes.Buffer
 	r := prove.NewRun("layers", 1)
 	r.Out = &out
-	if err := table(r, []result{{Trouble: troubleKilled, Arm: armOurs, Reached: 3, Sent: [2]uint64{2, 4}}, {Trouble: troubleHangs, Arm: armNone, Ran: 7, Left: 9}}); err != nil {
+	if err := table(r, []result{{Trouble: troubleKilled, Arm: armOurs, Reached: 3, Sent: [2]uint64{2, 4}}, {Trouble: troubleHangs, Arm: armNone, Arrived: 7, Left: 9}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"3/2..4", "7/9", "not"} {

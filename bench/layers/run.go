@@ -78,7 +78,7 @@ type result struct {
 
 	Sent    [2]uint64 `json:"packets_sent_counts"` // to the dead leaf: surely after its kernel was asked first and before it was last, and surely not before or after
 	Reached uint64    `json:"packets_reached_count"`
-	Ran     uint64    `json:"ran_count"`      // handlers at the leaf for the user's requests, in the whole run; of a leaf that was killed, in its second life
+	Arrived uint64    `json:"arrived_count"`  // at the leaf's door, in the whole run; of a leaf that was killed, in its second life
 	Left    uint64    `json:"attempts_count"` // attempts at it, in the whole run
 
 	Retries       [3]uint64 `json:"retry_counts"` // of user, front and middle
@@ -215,11 +215,7 @@ func (s settings) judge(ctx context.Context, g *graph, one *result, t trouble, u
 		}
 		one.Retries[at], one.BudgetRefused[at] = stats.AttemptCounts.Retries, stats.BudgetRefused
 	}
-	for mark, n := range leaf.Ran {
-		if mark != 0 {
-			one.Ran += uint64(n)
-		}
-	}
+	one.Arrived = leaf.Offered - min(leaf.Offered, workers) // without those that made the sessions known
 	one.Left, one.Sent, one.Reached, one.Length = sent.sum(), t.sent, t.reached, t.to.Sub(t.from)
 	one.count(users, sent.Attempts, t.from, t.to, callUser*s.attempt)
 	packets := float64(t.after.Packets - t.before.Packets)
