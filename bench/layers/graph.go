@@ -52,8 +52,8 @@ type graph struct {
 	*lab.Chain
 }
 
-// grace is how long a child may take to end by itself.
-const grace = 2 * time.Second
+// grace is how long a child may take to end by itself: a machine that has more to do is no reason to kill it.
+const grace = 20 * time.Second
 
 // start starts all of them, the leaf first, and has each caller known to its server. The habits are those of user, front and middle.
 func start(ctx context.Context, r *prove.Run, habits [atLeaf]habits) (g *graph, err error) {
