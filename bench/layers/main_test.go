@@ -55,7 +55,7 @@ func TestRecover(t *testing.T) {
 	}
 	var one result
 	one.recover(users, trouble, s)
-	if one.GoodBefore != 1 || one.GoodDuring != 0 || !one.Returned || one.Return != 590*ms {
+	if one.GoodBefore != 1 || one.GoodDuring != 0 || !one.Returned || one.Return != 500*ms {
 		t.Errorf("%+v", one)
 	}
 	one.recover(users[:len(users)-150], trouble, s) // the load ends first

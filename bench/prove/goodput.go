@@ -63,18 +63,27 @@ func (g *Goodput) Recovery(from clock.Time, share float64) (time.Duration, bool)
 	return last.Sub(from), false
 }
 
-// Whole is how long after an instant the last window of 100 ms ends whose share is too low: from then on, to the end of the load, every window is whole. It is
-// false if the last window of the load is not. A window in which nothing arose counts as whole.
+// wholeSecond is what no second may fall below, of the goodput before, for it to be whole: one request is no second.
+const wholeSecond = 0.9
+
+// Whole is how long after an instant the goodput is whole for good: a window of 100 ms begins whose share is high enough, all that arises from there to the end of the load has
+// that share together, and no second of it is below nine tenths of it. It is false if there is no such window.
 func (g *Goodput) Whole(from clock.Time, share float64) (after time.Duration, ok bool) {
 	if len(g.endings) == 0 {
 		return 0, false
 	}
-	last, ok := g.endings[len(g.endings)-1].Due, true
-	for at := from; at.Add(recoveryWindow) <= last; at = at.Add(recoveryStep) {
-		to := at.Add(recoveryWindow)
-		if ok = g.at(at) == g.at(to) || g.Share(at, to) >= share; !ok {
-			after = to.Sub(from)
+	last := g.endings[len(g.endings)-1].Due
+	end := last + 1
+	at := from
+	for second := from; second.Add(time.Second) <= last; second = second.Add(recoveryStep) {
+		if g.Share(second, second.Add(time.Second)) < wholeSecond*share {
+			at = second.Add(recoveryStep)
 		}
 	}
-	return after, ok
+	for ; at.Add(recoveryWindow) <= last; at = at.Add(recoveryStep) {
+		if g.Share(at, at.Add(recoveryWindow)) >= share && g.Share(at, end) >= share {
+			return at.Sub(from), true
+		}
+	}
+	return last.Sub(from), false
 }

@@ -39,16 +39,41 @@ func TestGoodput(t *testing.T) {
 	if _, ok := g.Recovery(350*ms, 0.95); ok {
 		t.Error("a recovery was seen in less than a window")
 	}
-	if got, ok := g.Whole(0, 0.95); got != 200*time.Millisecond+90*time.Millisecond || !ok {
-		t.Errorf("whole after %v, %v", got, ok)
+}
+
+func TestGoodputWhole(t *testing.T) {
+	const ms = clock.Time(time.Millisecond)
+	// good has a request each 10 ms for 5 s, of which those fail that arise in one of the spans.
+	good := func(spans ...[2]clock.Time) *Goodput {
+		var endings []checker.Ending
+		for due := clock.Time(0); due < 5000*ms; due += 10 * ms {
+			e := checker.Ending{Due: due, Finished: due + ms}
+			for _, span := range spans {
+				if due >= span[0] && due < span[1] {
+					e.Outcome = checker.Unknown
+				}
+			}
+			endings = append(endings, e)
+		}
+		return NewGoodput(endings, 5*time.Millisecond)
 	}
-	if got, ok := g.Whole(250*ms, 0.95); got != 0 || !ok {
-		t.Errorf("whole all along: after %v, %v", got, ok)
-	}
-	if _, ok := g.Whole(0, 1.01); ok {
-		t.Error("whole, by a share that is not to be had")
-	}
-	if _, ok := NewGoodput(nil, 0).Whole(0, 0); ok {
-		t.Error("nothing is whole")
+	for _, c := range []struct {
+		name string
+		g    *Goodput
+		want clock.Time
+		ok   bool
+	}{
+		{"all along", good(), 0, true},
+		{"a while", good([2]clock.Time{0, 1500 * ms}), 1500 * ms, true},
+		{"one request later", good([2]clock.Time{0, 1500 * ms}, [2]clock.Time{3000 * ms, 3010 * ms}), 1500 * ms, true},
+		{"a fifth of a second later", good([2]clock.Time{0, 500 * ms}, [2]clock.Time{3000 * ms, 3200 * ms}), 3200 * ms, true},
+		{"never", good([2]clock.Time{0, 5000 * ms}), 4990 * ms, false},
+		{"only before the end", good([2]clock.Time{4900 * ms, 5000 * ms}), 0, true},
+		{"not at the end", good([2]clock.Time{4000 * ms, 5000 * ms}), 4990 * ms, false},
+		{"nothing", NewGoodput(nil, 0), 0, false},
+	} {
+		if got, ok := c.g.Whole(0, 0.95); got != time.Duration(c.want) || ok != c.ok {
+			t.Errorf("%s: after %v, %v; want %v, %v", c.name, got, ok, time.Duration(c.want), c.ok)
+		}
 	}
 }
