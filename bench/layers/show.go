@@ -16,7 +16,7 @@ import (
 const (
 	attemptsMax = 1.33 // of a budget of 10 % in each of three layers: 1.1^3. The defaults come to 1.1, since only the user repeats.
 	fanMin      = 26.5 // of 27, three times in three layers: the machine may keep a call from an attempt in a hundred
-	fanHangs    = 8    // of 27, two in three layers: for the third one there is no time left, by what the leaf is known to take, and that cannot be switched off
+	fanHangs    = 8    // of 27, two in three layers: for a third there may be no time left, by what the leaf is known to take, and that cannot be switched off
 	wholeMax    = 5 * time.Second
 	reachedMin  = 0.99
 
