@@ -2,10 +2,12 @@ package toolbox
 
 import (
 	"container/list"
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"time"
 
+	"github.com/stillwater-rpc/stillwater/bench/simulate"
 	"github.com/stillwater-rpc/stillwater/credit/baseline"
 	"github.com/stillwater-rpc/stillwater/dispatcher"
 	"github.com/stillwater-rpc/stillwater/runtime/sim"
@@ -42,10 +44,10 @@ func e11Jobs(size Size) (all []job) {
 	}
 	for _, rate := range rates {
 		for _, arm := range []string{armNone, armOurs} {
-			all = append(all, job{At: fmt.Sprintf("backend %g/s", rate), X: rate, Arm: arm, Play: playing(func(seed uint64) (Sample, error) {
+			all = append(all, job{At: fmt.Sprintf("backend %g/s", rate), X: rate, Arm: arm, Play: func(ctx context.Context, seed uint64) (Sample, error) {
 				c := &cold{w: stage(seed), arm: arm, rate: rate, cache: newLRU(coldSize)}
-				return c.play(length, seed)
-			})})
+				return c.play(ctx, length, seed)
+			}})
 		}
 	}
 	return all
@@ -111,7 +113,7 @@ type cold struct {
 	t           *tally
 }
 
-func (c *cold) play(length time.Duration, seed uint64) (Sample, error) {
+func (c *cold) play(ctx context.Context, length time.Duration, seed uint64) (Sample, error) {
 	c.hits, c.asked = make([]float64, length/coldSlice+1), make([]float64, length/coldSlice+1)
 	c.t = &tally{w: c.w, within: coldTimeout, from: length - 2*coldSlice}
 	source, err := c.build(seed)
@@ -121,7 +123,9 @@ func (c *cold) play(length time.Duration, seed uint64) (Sample, error) {
 	if err := source.SetRate(coldOffered); err != nil {
 		return Sample{}, err
 	}
-	c.w.Run(length)
+	if err := simulate.Advance(ctx, c.w, length); err != nil {
+		return Sample{}, err
+	}
 	warm := warmHits(seed)
 	slices := int(length / coldSlice)
 	last := (c.hits[slices-1] + c.hits[slices-2]) / (c.asked[slices-1] + c.asked[slices-2])
