@@ -237,8 +237,12 @@ func (d *Dispatcher) arrive(c *session.Conn, peer *session.Peer, place credit.Se
 func (d *Dispatcher) invite(peer *session.Peer, place credit.Session, r *wire.Request, wait time.Duration) bool {
 	s := &d.server
 	open := s.queue.live < s.QueueMax && s.ledger.Admit(credit.Arrival{Now: d.now, Delay: d.ahead(wait), Priority: r.Priority})
-	if s.ledger.Invite(d.now, place, uint64(r.Number), open || s.draining) {
-		peer.Floor = max(peer.Floor, r.Number)
+	beside := wire.Number(0)
+	if r.Criticality == wire.CriticalPlus {
+		beside = credit.InvitedBeside
+	}
+	if s.ledger.Invite(d.now, place, uint64(r.Number), open || s.draining, uint16(beside)) {
+		peer.Floor = max(peer.Floor, r.Number-min(beside, r.Number))
 	}
 	return open
 }
