@@ -328,7 +328,7 @@ func (d *Dispatcher) reply(c *session.Conn, peer *session.Peer, req *Request, ke
 	packetQueue, requestQueue := req.Waited()
 	m := wire.Reply{
 		Session: peer.Handle, Number: req.number, Limit: wire.Number(limit), Seq: seq, Slot: req.slot, Status: req.Status, Level: d.level(),
-		PacketQueue: packetQueue, RequestQueue: requestQueue, Service: req.Finished.Sub(req.Started),
+		PacketQueue: packetQueue, RequestQueue: requestQueue, Service: req.service(),
 		Payload: req.Reply,
 	}
 	*kept = m.Append((*kept)[:0])

@@ -96,7 +96,7 @@ func (d *Dispatcher) refuseQueued(req *Request, kind credit.Kind, reason wire.Re
 func (d *Dispatcher) Complete(now clock.Time, req *Request) {
 	d.now = now
 	s := &d.server
-	service := req.Finished.Sub(req.Started)
+	service := req.service()
 	req.Method.admit.Age.Sample(service)
 	req.Method.admit.InService.Done()
 	if req.alone {
