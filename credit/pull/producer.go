@@ -89,9 +89,6 @@ func (p *Producer[T]) Cancel(consumer uint64) error {
 	return nil
 }
 
-// Cancelled reports whether its consumer wants no more.
-func (p *Producer[T]) Cancelled() bool { return p.gone }
-
 // drop lets go of the oldest item.
 func (p *Producer[T]) drop() {
 	var none T
