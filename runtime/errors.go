@@ -75,7 +75,11 @@ var unavailable = []error{ErrUnavailable, context.DeadlineExceeded, ErrPeerLost,
 // advice is for all layers.
 func isUnavailable(err error) bool {
 	if rejected, ok := errors.AsType[*RejectedError](err); ok {
-		return !rejected.DoNotRetry && (rejected.Reason == wire.RejectOverloaded || rejected.Reason == wire.RejectDraining)
+		switch rejected.Reason {
+		case wire.RejectOverloaded, wire.RejectDraining, wire.RejectRateLimited:
+			return !rejected.DoNotRetry
+		}
+		return false
 	}
 	return slices.ContainsFunc(unavailable, func(is error) bool { return errors.Is(err, is) })
 }
