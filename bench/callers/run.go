@@ -23,16 +23,8 @@ func (p Plan) Run(ctx context.Context, sessions []*sw.Session) (*Result, error) 
 	if p.Begin == 0 {
 		p.Begin = clock.Now()
 	}
-	r := &run{
-		plan: p, sessions: sessions, method: sw.MethodOf(p.Method), end: p.Begin.Add(p.Length + p.Drain),
-		arrivals: workload.NewArrivals(p.Arrivals, p.Begin, p.PerS, p.Seed),
-		pick:     workload.SessionRand(p.Seed), service: workload.ServiceRand(p.Seed), rng: rand.New(rand.NewPCG(p.Seed, streamCallers)),
-		woken: make(chan struct{}, 1),
-	}
-	r.result.Seconds = make([]Second, (p.Length+p.Drain)/time.Second)
-	if p.Loop != nil {
-		r.guard = client.NewGuard(client.GuardConfig{Retry: client.RetryConfig{Attempts: p.Loop.Attempts, Budget: p.Loop.Budget}})
-	}
+	pick := workload.SessionRand(p.Seed)
+	r := newRun(p, func(a *attempt) { sessions[pick.IntN(len(sessions))].Start(&a.Call) })
 	if err := r.loop(ctx); err != nil {
 		return nil, err
 	}
@@ -48,11 +40,10 @@ const streamCallers = 100
 // run is a plan under way. One goroutine owns it, but for what is ended.
 type run struct {
 	plan     Plan
-	sessions []*sw.Session
+	issue    func(*attempt) // hands it to the runtime
 	method   sw.MethodID
 	end      clock.Time
 	arrivals *workload.Arrivals
-	pick     *rand.Rand
 	service  *rand.Rand
 	rng      *rand.Rand
 	guard    *client.Guard // of the callers' own loop; nil = none
@@ -65,6 +56,19 @@ type run struct {
 	mu    sync.Mutex
 	ended []*attempt
 	woken chan struct{}
+}
+
+func newRun(p Plan, issue func(*attempt)) *run {
+	r := &run{
+		plan: p, issue: issue, method: sw.MethodOf(p.Method), end: p.Begin.Add(p.Length + p.Drain),
+		arrivals: workload.NewArrivals(p.Arrivals, p.Begin, p.PerS, p.Seed),
+		service:  workload.ServiceRand(p.Seed), rng: rand.New(rand.NewPCG(p.Seed, streamCallers)), woken: make(chan struct{}, 1),
+	}
+	r.result.Seconds = make([]Second, (p.Length+p.Drain)/time.Second)
+	if p.Loop != nil {
+		r.guard = client.NewGuard(client.GuardConfig{Retry: client.RetryConfig{Attempts: p.Loop.Attempts, Budget: p.Loop.Budget}})
+	}
+	return r
 }
 
 // loop does what is due, and sleeps until more is.
@@ -165,7 +169,7 @@ func (r *run) start(c *call, deadline clock.Time) {
 		}
 	}
 	r.pending++
-	r.sessions[r.pick.IntN(len(r.sessions))].Start(&a.Call)
+	r.issue(a)
 }
 
 // collect takes what the runtime has ended.

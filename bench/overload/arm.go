@@ -21,7 +21,6 @@ import (
 // arm is one configuration at one point.
 type arm struct {
 	point, name string
-	simulated   string // how the simulator's table calls the point; "" = as here
 	server      child.ServeRequest
 	retry       sw.RetryConfig // of the client
 	sessions    int

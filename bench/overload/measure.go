@@ -17,7 +17,7 @@ import (
 type experiment struct {
 	id        string
 	arms      []arm
-	size      toolbox.Size // of the simulator's
+	size      toolbox.Size // of the simulator's run
 	columns   []column
 	calibrate time.Duration
 	// figures are an arm's by the names that they have in the simulator.
@@ -58,7 +58,7 @@ type table struct {
 	simulated []simulated
 }
 
-// measure plays all arms in each round, beginning with another one each time, and then has the simulator play them: it wants a CPU.
+// measure plays all arms in each round, beginning with another one each time.
 func (e *experiment) measure(ctx context.Context, r *prove.Run) (*table, error) {
 	t := &table{experiment: e, Run: r, rows: make([][]row, len(e.arms))}
 	r.Parts(len(e.arms))
@@ -72,6 +72,7 @@ func (e *experiment) measure(ctx context.Context, r *prove.Run) (*table, error) 
 		for i := range e.arms {
 			at := (i + round) % len(e.arms)
 			a := &e.arms[at]
+			r.Doing("round %d of %d: %s, %s", round+1, r.Rounds, a.point, a.name)
 			result, err := a.run(ctx, r, seed)
 			if err != nil {
 				return nil, fmt.Errorf("%s, %s: %w", a.point, a.name, err)
@@ -84,31 +85,24 @@ func (e *experiment) measure(ctx context.Context, r *prove.Run) (*table, error) 
 			r.Advance()
 		}
 	}
-	return t, t.simulate(ctx)
+	return t, nil
 }
 
+// simulate has the simulator play the arms: after all rounds, since it wants a CPU.
 func (t *table) simulate(ctx context.Context) error {
 	for i := range t.arms {
 		a := &t.arms[i]
-		s, err := toolbox.Play(ctx, t.id, a.at(), a.name, t.size, t.Seed)
+		s, err := toolbox.Play(ctx, t.id, a.point, a.name, t.size, t.Seed)
 		if err != nil {
-			return fmt.Errorf("simulating %s, %s: %w", a.at(), a.name, err)
+			return fmt.Errorf("simulating %s, %s: %w", a.point, a.name, err)
 		}
-		one := simulated{"simulated", t.id, a.at(), a.name, t.size.Name, t.Seed, s.Figures}
+		one := simulated{"simulated", t.id, a.point, a.name, t.size.Name, t.Seed, s.Figures}
 		t.simulated = append(t.simulated, one)
 		if err := t.Emit(one); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// at is the point's name in the simulator.
-func (a *arm) at() string {
-	if a.simulated != "" {
-		return a.simulated
-	}
-	return a.point
 }
 
 // spread is a figure of an arm over the rounds that have it.
@@ -126,6 +120,9 @@ func (t *table) spread(arm int, figure string) prove.Spread {
 func (e *experiment) run(ctx context.Context, r *prove.Run) error {
 	t, err := e.measure(ctx, r)
 	if err != nil {
+		return err
+	}
+	if err := t.simulate(ctx); err != nil {
 		return err
 	}
 	return errors.Join(t.show(), e.judge(t))

@@ -171,6 +171,9 @@ func (r *Run) Parts(count int) {
 	r.progress.Max(r.parts * int64(r.Rounds))
 }
 
+// Doing says what goes on now, where progress is shown.
+func (r *Run) Doing(format string, args ...any) { r.progress.Describe(fmt.Sprintf(format, args...)) }
+
 // Advance notes that a round is done, or a part of one.
 func (r *Run) Advance() {
 	r.done++
