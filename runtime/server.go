@@ -80,8 +80,8 @@ type ServerConfig struct {
 	Tuning SchemeParams
 	// Workers bounds the requests in service, blocked ones included. 0 = 256. Each of several dispatchers has its part of them, and at least one.
 	Workers int
-	// QueueMax bounds the requests that wait; those beyond it are refused. 0 = 131,072. It is for servers whose scheme does not keep the queue short, as SchemeNone, and is
-	// a count, where AdmissionConfig's bounds are times. It is shared out in the same way.
+	// QueueMax bounds the requests that wait; those beyond it are refused. 0 = 131,072, which bounds nothing but memory. It is for a server whose scheme does not keep the queue
+	// short, as SchemeNone: a count of what waits is a time only where all requests take as long. It is shared out in the same way.
 	QueueMax int
 	// AdaptWorkers lets fewer into service while handlers take longer than twice what they take alone, since they wait for a device or for each other: what
 	// waits inside them is seen by nobody, what waits in the queue drives the control. It is not for handlers that call this same server.

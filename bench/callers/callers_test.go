@@ -52,7 +52,7 @@ func TestQuantile(t *testing.T) {
 // looped is a caller with a loop, whose attempts go nowhere, by hand.
 func looped(budget client.BudgetConfig) (*run, *call, *[]*attempt) {
 	sent := &[]*attempt{}
-	r := newRun(Plan{PerS: 1, Length: time.Minute, Loop: &Loop{Timeout: time.Second, Attempts: 4, Budget: budget}}, func(a *attempt) { *sent = append(*sent, a) })
+	r := newRun(Plan{PerS: 1, Length: time.Minute, Seed: 1, Loop: &Loop{Timeout: time.Second, Attempts: 4, Budget: budget}}, func(a *attempt) { *sent = append(*sent, a) })
 	r.make(r.plan.Begin)
 	return r, (*sent)[0].of, sent
 }
@@ -119,6 +119,25 @@ func TestWhatCounts(t *testing.T) {
 	}
 	if got := r.result; got.Answered != 2 || got.Good != 1 || got.Seconds[0].Good != 1 || got.Seconds[2].Good != 1 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// What is told goes with the call; what is not told does not.
+func TestCallsSayTheirLevel(t *testing.T) {
+	for _, told := range []bool{false, true} {
+		seen := map[sw.Criticality]bool{}
+		r := newRun(Plan{PerS: 1, Length: time.Minute, Levels: true, Told: told, Repeatable: told, Deadline: time.Second}, func(a *attempt) {
+			seen[a.Criticality] = true
+			if a.Repeatable != told || a.Deadline != a.of.made.Add(time.Second) {
+				t.Errorf("told %v: repeatable %v, deadline %v", told, a.Repeatable, a.Deadline)
+			}
+		})
+		for range 200 { // each level is missed with a probability of 0.75^200
+			r.make(r.plan.Begin)
+		}
+		if want := map[bool]int{false: 1, true: len(Levels)}[told]; len(seen) != want || seen[0] == told {
+			t.Errorf("told %v: levels %v", told, seen)
+		}
 	}
 }
 

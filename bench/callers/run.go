@@ -40,7 +40,8 @@ const streamCallers = 100
 // run is a plan under way. One goroutine owns it, but for what is ended.
 type run struct {
 	plan     Plan
-	issue    func(*attempt) // hands it to the runtime
+	contexts [len(Levels)]context.Context // what calls of a level say of themselves
+	issue    func(*attempt)               // hands it to the runtime
 	method   sw.MethodID
 	end      clock.Time
 	arrivals *workload.Arrivals
@@ -65,6 +66,15 @@ func newRun(p Plan, issue func(*attempt)) *run {
 		service:  workload.ServiceRand(p.Seed), rng: rand.New(rand.NewPCG(p.Seed, streamCallers)), woken: make(chan struct{}, 1),
 	}
 	r.result.Seconds = make([]Second, (p.Length+p.Drain)/time.Second)
+	for i, level := range Levels {
+		r.contexts[i] = context.Background()
+		if p.Repeatable {
+			r.contexts[i] = sw.Repeatable(r.contexts[i])
+		}
+		if p.Told {
+			r.contexts[i] = sw.WithCriticality(r.contexts[i], level)
+		}
+	}
 	if p.Loop != nil {
 		r.guard = client.NewGuard(client.GuardConfig{Retry: client.RetryConfig{Attempts: p.Loop.Attempts, Budget: p.Loop.Budget}})
 	}
@@ -152,11 +162,8 @@ type attempt struct {
 // start has the runtime make a call, with a deadline if that is above zero.
 func (r *run) start(c *call, deadline clock.Time) {
 	a := &attempt{of: c, serial: c.serial}
+	a.Inherit(r.contexts[c.level])
 	a.Method, a.Deadline, a.Payload = r.method, deadline, make([]byte, workload.WorkBytes)
-	a.Repeatable = r.plan.Repeatable
-	if r.plan.Told {
-		a.Criticality = Levels[c.level]
-	}
 	_ = workload.EncodeWork(a.Payload, r.plan.Service.Sample(r.service)) // Sample keeps to the bound
 	a.Done = func(*sw.Call) {
 		a.finished = clock.Now()

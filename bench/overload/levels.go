@@ -55,9 +55,12 @@ func Levels() prove.Command {
 
 func (l *levels) experiment() *experiment {
 	e := &experiment{id: "E10", size: toolbox.Small(), calibrate: l.calibrate, figures: levelsFigures, judge: levelsJudge, columns: []column{
-		{figShare, "goodput", "% of cap.", 1, 0.01, 7}, {figPlus, "critical+", "% answered", 2, 0.01, 10}, {figCritical, "critical", "% answered", 2, 0.01, 10},
-		{figSheddable, "sheddable+", "% answered", 2, 0.01, 10}, {figBatch, "sheddable", "% answered", 2, 0.01, 10}, {figLeast, "least", "% of all", 2, 0.01, 8},
-		{figP99, "p99", "ms", 1, 1e6, 8}, {figBacklog, "backlog", "calls", 0, 1, 7}, {figRejected, "by server", "% refused", 1, 0.01, 9}, {figLateness, "callers", "ms late", 1, 1e6, 7},
+		{figure: figShare, title: "goodput", unit: "% of cap.", decimals: 1, divide: 0.01, width: 7}, {figure: figPlus, title: "critical+", unit: "% answered", decimals: 2, divide: 0.01, width: 10},
+		{figure: figCritical, title: "critical", unit: "% answered", decimals: 2, divide: 0.01, width: 10}, {figure: figSheddable, title: "sheddable+", unit: "% answered", decimals: 2, divide: 0.01, width: 10},
+		{figure: figBatch, title: "sheddable", unit: "% answered", decimals: 2, divide: 0.01, width: 10}, {figure: figLeast, title: "least", unit: "% of all", decimals: 2, divide: 0.01, width: 8},
+		{figure: figServed, title: "served", unit: "/s", divide: 1, width: 6}, {figure: figP99, title: "p99", unit: "ms", decimals: 1, divide: 1e6, width: 8},
+		{figure: figBacklog, title: "backlog", unit: "calls", divide: 1, width: 7}, {figure: figRejected, title: "by server", unit: "% refused", decimals: 1, divide: 0.01, width: 9},
+		{figure: figLateness, title: "callers", unit: "ms late", decimals: 1, divide: 1e6, width: 7},
 	}}
 	sizes := []int{levelClients}
 	if l.full {
@@ -92,7 +95,7 @@ func levelArms(clients int) []arm {
 func levelsFigures(a *arm, capacityPerS float64, r *callers.Result) map[string]float64 {
 	figures := map[string]float64{
 		figShare: float64(r.Good) / (a.calls.Length - a.calls.Warmup).Seconds() / capacityPerS, figLeast: 1,
-		figP99: float64(r.LatencyP99), figBacklog: float64(r.Pending), figRejected: ratio(r.Rejected, r.Made), figLateness: float64(r.LatenessP99),
+		figServed: served(r.Seconds[min(int(a.calls.Warmup/time.Second), len(r.Seconds)):]), figP99: float64(r.LatencyP99), figBacklog: float64(r.Pending), figRejected: ratio(r.Rejected, r.Made), figLateness: float64(r.LatenessP99),
 	}
 	for i, level := range r.Levels {
 		figures[levelFigures[i]] = ratio(level.Good, level.Made)

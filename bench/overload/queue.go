@@ -24,6 +24,7 @@ type queue struct {
 const (
 	queueOffered = 1500 // a second
 	queueTimeout = time.Second
+	queueLength  = time.Minute // as in the simulator
 	armBound     = "bound 0.5 s"
 	armEdge      = "bound 1 s"
 
@@ -50,7 +51,7 @@ func Queue() prove.Command {
 		Name: "queue", Rounds: 1,
 		About: "E1, the queue of 60 s, for real: 1,500 calls a second at a server that can do 1,000, for a minute, by callers who give up after a second.",
 		Flags: func(f *flag.FlagSet) {
-			f.DurationVar(&q.length, "length", time.Minute, "how long calls come, for each arm")
+			f.DurationVar(&q.length, "length", queueLength, "how long calls come, for each arm")
 			f.DurationVar(&q.calibrate, "calibrate", 3*time.Second, "how long capacity is measured, in each round")
 			f.BoolVar(&q.full, "full", false, "all three processes of arrivals and service, and a bound of exactly the time-out: 13 minutes a round")
 		},
@@ -60,8 +61,12 @@ func Queue() prove.Command {
 
 func (q *queue) experiment() *experiment {
 	e := &experiment{id: "E1", size: toolbox.Full(), calibrate: q.calibrate, figures: queueFigures, judge: queueJudge, columns: []column{
-		{figServed, "served", "/s", 0, 1, 6}, {figGoodput, "goodput", "/s", 0, 1, 7}, {figShare, "goodput", "% of cap.", 1, 0.01, 7}, {figBacklog, "backlog", "calls", 0, 1, 7},
-		{figP99, "p99", "ms", 1, 1e6, 8}, {figRefused, "refused", "%", 1, 0.01, 7}, {figRejected, "by server", "%", 1, 0.01, 7}, {figLateness, "callers", "ms late", 1, 1e6, 7},
+		{figure: figServed, title: "served", unit: "/s", divide: 1, width: 6}, {figure: figGoodput, title: "goodput", unit: "/s", divide: 1, width: 7},
+		{figure: figShare, title: "goodput", unit: "% of cap.", decimals: 1, divide: 0.01, width: 7},
+		{figure: figBacklog, title: "backlog", unit: "calls", divide: 1, width: 7, apart: q.length != queueLength},
+		{figure: figP99, title: "p99", unit: "ms", decimals: 1, divide: 1e6, width: 8, apart: q.length != queueLength},
+		{figure: figRefused, title: "refused", unit: "%", decimals: 1, divide: 0.01, width: 7}, {figure: figRejected, title: "by server", unit: "%", decimals: 1, divide: 0.01, width: 7},
+		{figure: figLateness, title: "callers", unit: "ms late", decimals: 1, divide: 1e6, width: 7},
 	}}
 	for i, p := range processes {
 		if i > 0 && !q.full {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/stillwater-rpc/stillwater/bench/callers"
 	"github.com/stillwater-rpc/stillwater/bench/prove"
 	"github.com/stillwater-rpc/stillwater/bench/report"
 )
@@ -36,7 +37,8 @@ type column struct {
 	title, unit string
 	decimals    int
 	divide      float64
-	width       int // of a figure without spread
+	width       int  // of a figure without spread
+	apart       bool // the simulator's is of another length of time, and is not shown
 }
 
 // text is a figure with its spread, if there is any.
@@ -65,7 +67,7 @@ func (t *table) show() error {
 			width += spreadWidth * (c.width + 1)
 		}
 		columns = append(columns, report.Column{Title: c.title, Unit: c.unit, Width: width})
-		if t.hasSimulated(c.figure) {
+		if t.hasSimulated(c) {
 			columns = append(columns, report.Column{Title: "simulated", Width: 9})
 		}
 	}
@@ -86,7 +88,7 @@ func (t *table) cells(arm int) []any {
 	cells := []any{t.arms[arm].point, t.arms[arm].name}
 	for _, c := range t.columns {
 		cells = append(cells, c.text(t.spread(arm, c.figure)))
-		if !t.hasSimulated(c.figure) {
+		if !t.hasSimulated(c) {
 			continue
 		}
 		if v, found := t.simulated[arm].Figures[c.figure]; found {
@@ -98,10 +100,10 @@ func (t *table) cells(arm int) []any {
 	return cells
 }
 
-// hasSimulated reports whether the simulator has a figure, of any arm.
-func (t *table) hasSimulated(figure string) bool {
+// hasSimulated reports whether the simulator has the figure to show beside ours, of any arm.
+func (t *table) hasSimulated(c column) bool {
 	for _, s := range t.simulated {
-		if _, found := s.Figures[figure]; found {
+		if _, found := s.Figures[c.figure]; found && !c.apart {
 			return true
 		}
 	}
@@ -135,3 +137,12 @@ func named(name string) func(*arm) bool { return func(a *arm) bool { return a.na
 
 // ratio is a part of a whole; of nothing it is zero.
 func ratio(part, whole int) float64 { return float64(part) / float64(max(whole, 1)) }
+
+// served is how many attempts a second were answered, whoever still waited for them.
+func served(seconds []callers.Second) float64 {
+	answered := 0
+	for _, s := range seconds {
+		answered += s.Answered
+	}
+	return ratio(answered, len(seconds))
+}

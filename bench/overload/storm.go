@@ -65,8 +65,10 @@ func Storm() prove.Command {
 
 func (s *storm) experiment() *experiment {
 	e := &experiment{id: "E3", size: toolbox.Small(), calibrate: s.calibrate, judge: stormJudge, columns: []column{
-		{figAfter, "after", "% offered", 1, 0.01, 9}, {figRecovered, "recovered", "s", 0, 1e9, 9}, {figServed, "served", "/s after", 0, 1, 8},
-		{figAttempts, "attempts", "a call", 2, 1, 8}, {figBacklog, "backlog", "attempts", 0, 1, 8}, {figLateness, "callers", "ms late", 1, 1e6, 7},
+		{figure: figAfter, title: "after", unit: "% offered", decimals: 1, divide: 0.01, width: 9}, {figure: figRecovered, title: "recovered", unit: "s", divide: 1e9, width: 9},
+		{figure: figServed, title: "served", unit: "/s after", divide: 1, width: 8}, {figure: figAttempts, title: "attempts", unit: "a call", decimals: 2, divide: 1, width: 8, apart: true},
+		{figure: figBacklog, title: "backlog", unit: "attempts", divide: 1, width: 8, apart: s.full || s.patience > 0}, {figure: figRejected, title: "refused", unit: "% of calls", decimals: 1, divide: 0.01, width: 10},
+		{figure: figLateness, title: "callers", unit: "ms late", decimals: 1, divide: 1e6, width: 7},
 	}}
 	e.figures = func(_ *arm, _ float64, r *callers.Result) map[string]float64 { return s.figures(r) }
 	loads := []float64{stormOffered}
@@ -120,14 +122,14 @@ func stormArms() []arm {
 }
 
 func (s *storm) figures(r *callers.Result) map[string]float64 {
-	good, made, answered := 0, 0, 0
+	good, made := 0, 0
 	last := r.Seconds[max(len(r.Seconds)-stormLast, 0):]
 	for _, one := range last {
-		good, made, answered = good+one.Good, made+one.Made, answered+one.Answered
+		good, made = good+one.Good, made+one.Made
 	}
 	figures := map[string]float64{
-		figAfter: ratio(good, made), figServed: ratio(answered, len(last)), figAttempts: ratio(r.Attempts, r.Made),
-		figBacklog: float64(r.Pending), figLateness: float64(r.LatenessP99),
+		figAfter: ratio(good, made), figServed: served(last), figAttempts: ratio(r.Attempts, r.Made),
+		figBacklog: float64(r.Pending), figRejected: ratio(r.Rejected, r.Made), figLateness: float64(r.LatenessP99),
 	}
 	if at := settled(r.Seconds[min(int((s.before+s.trouble)/time.Second), len(r.Seconds)):]); at >= 0 {
 		figures[figRecovered] = float64(time.Duration(at) * time.Second)
