@@ -13,7 +13,6 @@ import (
 	"github.com/stillwater-rpc/stillwater/bench/prove"
 	"github.com/stillwater-rpc/stillwater/bench/toolbox"
 	"github.com/stillwater-rpc/stillwater/bench/workload"
-	"github.com/stillwater-rpc/stillwater/credit/client"
 	sw "github.com/stillwater-rpc/stillwater/runtime"
 )
 
@@ -105,7 +104,7 @@ func (s *storm) after(arm string) time.Duration {
 // stormArms are the servers and callers. All but ours repeat calls by a loop of their own, as those do who put a timer and a loop around a call; and but for one of them the
 // runtime is told nothing of the time-out, so that what was given up is served all the same.
 func stormArms() []arm {
-	loop := func(name string, budget client.BudgetConfig) arm {
+	loop := func(name string, budget sw.BudgetConfig) arm {
 		a := uncontrolled()
 		a.name = name
 		a.calls.Loop = &callers.Loop{Timeout: stormTimeout, Attempts: stormAttempts, Budget: budget}
@@ -118,7 +117,7 @@ func stormArms() []arm {
 	ours := controlled(stormTimeout, stormSessions)
 	ours.calls.Deadline, ours.calls.Repeatable = stormAttempts*stormTimeout, true
 	ours.retry = sw.RetryConfig{Timeout: stormTimeout}
-	return []arm{loop(armNone, callers.Unlimited), bounded, newest, cancelled, loop(armBudget, client.BudgetConfig{}), ours}
+	return []arm{loop(armNone, callers.Unlimited), bounded, newest, cancelled, loop(armBudget, sw.BudgetConfig{}), ours}
 }
 
 func (s *storm) figures(r *callers.Result) map[string]float64 {
