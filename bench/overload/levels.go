@@ -54,7 +54,7 @@ func Levels() prove.Command {
 }
 
 func (l *levels) experiment() *experiment {
-	e := &experiment{id: "E10", size: toolbox.Small(), calibrate: l.calibrate, figures: levelsFigures, judge: levelsJudge, columns: []column{
+	e := &experiment{id: "E10", size: toolbox.Small(), calibrate: l.calibrate, patience: levelBudget, figures: levelsFigures, judge: levelsJudge, columns: []column{
 		{figure: figShare, title: "goodput", unit: "% of cap.", decimals: 1, divide: 0.01, width: 7}, {figure: figPlus, title: "critical+", unit: "% answered", decimals: 2, divide: 0.01, width: 10},
 		{figure: figCritical, title: "critical", unit: "% answered", decimals: 2, divide: 0.01, width: 10}, {figure: figSheddable, title: "sheddable+", unit: "% answered", decimals: 2, divide: 0.01, width: 10},
 		{figure: figBatch, title: "sheddable", unit: "% answered", decimals: 2, divide: 0.01, width: 10}, {figure: figLeast, title: "least", unit: "% of all", decimals: 2, divide: 0.01, width: 8},

@@ -20,6 +20,7 @@ type experiment struct {
 	size      toolbox.Size // of the simulator's run
 	columns   []column
 	calibrate time.Duration
+	patience  time.Duration // of the callers
 	// figures are an arm's by the names that they have in the simulator.
 	figures func(a *arm, capacityPerS float64, r *callers.Result) map[string]float64
 	judge   func(*table) error
@@ -125,5 +126,24 @@ func (e *experiment) run(ctx context.Context, r *prove.Run) error {
 	if err := t.simulate(ctx); err != nil {
 		return err
 	}
-	return errors.Join(t.show(), e.judge(t))
+	if err := errors.Join(t.show(), t.doubt()); err != nil {
+		return err
+	}
+	return e.judge(t)
+}
+
+// errBusy says that there was nothing to be measured: what is late before it is sent is no fault of the server.
+var errBusy = errors.New("the machine is too busy: callers came too late to their own calls, so nothing is judged: repeat it with the machine to yourself, or at a higher priority (nice)")
+
+// latenessShare of a caller's patience is how late callers may be, in 99 of 100 cases, and be believed.
+const latenessShare = 0.1
+
+// doubt says when the figures mean nothing. The control arms may be late: what makes them collapse is no matter of milliseconds.
+func (t *table) doubt() error {
+	for i := range t.arms {
+		if late := t.spread(i, figLateness).Median; t.arms[i].name != armNone && late > latenessShare*float64(t.patience) {
+			return fmt.Errorf("%w (%s, %s: %v late at p99, callers wait for %v)", errBusy, t.arms[i].point, t.arms[i].name, time.Duration(late).Round(time.Millisecond), t.patience)
+		}
+	}
+	return nil
 }

@@ -5,6 +5,7 @@ package overload
 import (
 	"bytes"
 	"context"
+	"errors"
 	"math"
 	"os"
 	"strings"
@@ -216,6 +217,28 @@ func TestStormJudge(t *testing.T) {
 		}
 		if n := len(got.Missed()); n != x.missed {
 			t.Errorf("%s: %d missed: %q", x.name, n, got.Missed())
+		}
+	}
+}
+
+// A figure of callers who were late is no figure; the control arm may be late.
+func TestDoubt(t *testing.T) {
+	limit := latenessShare * float64(stormTimeout)
+	for _, x := range []struct {
+		late float64
+		arms string // which of them are; "" = all
+		busy bool
+	}{{0, "", false}, {limit, "", false}, {limit + 1, "", true}, {limit + 1, armNone, false}, {limit + 1, armOurs, true}} {
+		got := tableOf(nil)
+		for i := range got.rows {
+			r := &got.rows[i][0]
+			r.Figures = map[string]float64{figLateness: 0}
+			if x.arms == "" || x.arms == r.Arm {
+				r.Figures[figLateness] = x.late
+			}
+		}
+		if err := got.doubt(); errors.Is(err, errBusy) != x.busy || !x.busy && err != nil {
+			t.Errorf("%v late, arms %q: %v", time.Duration(x.late), x.arms, err)
 		}
 	}
 }

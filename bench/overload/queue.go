@@ -60,7 +60,7 @@ func Queue() prove.Command {
 }
 
 func (q *queue) experiment() *experiment {
-	e := &experiment{id: "E1", size: toolbox.Full(), calibrate: q.calibrate, figures: queueFigures, judge: queueJudge, columns: []column{
+	e := &experiment{id: "E1", size: toolbox.Full(), calibrate: q.calibrate, patience: queueTimeout, figures: queueFigures, judge: queueJudge, columns: []column{
 		{figure: figServed, title: "served", unit: "/s", divide: 1, width: 6}, {figure: figGoodput, title: "goodput", unit: "/s", divide: 1, width: 7},
 		{figure: figShare, title: "goodput", unit: "% of cap.", decimals: 1, divide: 0.01, width: 7},
 		{figure: figBacklog, title: "backlog", unit: "calls", divide: 1, width: 7, apart: q.length != queueLength},

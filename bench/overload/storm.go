@@ -63,7 +63,7 @@ func Storm() prove.Command {
 }
 
 func (s *storm) experiment() *experiment {
-	e := &experiment{id: "E3", size: toolbox.Small(), calibrate: s.calibrate, judge: stormJudge, columns: []column{
+	e := &experiment{id: "E3", size: toolbox.Small(), calibrate: s.calibrate, patience: stormTimeout, judge: stormJudge, columns: []column{
 		{figure: figAfter, title: "after", unit: "% offered", decimals: 1, divide: 0.01, width: 9}, {figure: figRecovered, title: "recovered", unit: "s", divide: 1e9, width: 9},
 		{figure: figServed, title: "served", unit: "/s after", divide: 1, width: 8}, {figure: figAttempts, title: "attempts", unit: "a call", decimals: 2, divide: 1, width: 8, apart: true},
 		{figure: figBacklog, title: "backlog", unit: "attempts", divide: 1, width: 8, apart: s.full || s.patience > 0}, {figure: figRejected, title: "refused", unit: "% of calls", decimals: 1, divide: 0.01, width: 10},
