@@ -96,9 +96,10 @@ func (r *run) over(c *call, o sw.Outcome, at clock.Time) {
 	if !r.counts(c) {
 		return
 	}
+	level := &r.result.Levels[c.level]
 	if good {
 		r.result.Good++
-		r.result.Levels[c.level].Good++
+		level.Good++
 	}
 	switch o {
 	case sw.OutcomeOK:
@@ -106,9 +107,12 @@ func (r *run) over(c *call, o sw.Outcome, at clock.Time) {
 		r.latency = append(r.latency, took)
 	case sw.OutcomeRejected:
 		r.result.Rejected++
+		level.Rejected++
 	case sw.OutcomeExpired, sw.OutcomeQueueFull, sw.OutcomeThrottled, sw.OutcomeBreakerOpen:
 		r.result.Unsent++
+		level.Unsent++
 	default:
 		r.result.Lost++
+		level.Lost++
 	}
 }

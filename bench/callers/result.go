@@ -19,8 +19,11 @@ type Second struct {
 
 // Level is what became of the calls of one level.
 type Level struct {
-	Made int `json:"made_count"`
-	Good int `json:"good_count"`
+	Made     int `json:"made_count"`
+	Good     int `json:"good_count"`
+	Rejected int `json:"rejected_count"`
+	Unsent   int `json:"unsent_count"`
+	Lost     int `json:"lost_count"`
 }
 
 // Result is what became of the calls that were made after the warm-up; Seconds and Pending are of all.
