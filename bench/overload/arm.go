@@ -24,7 +24,7 @@ type arm struct {
 	server      child.ServeRequest
 	retry       sw.RetryConfig // of the client
 	sessions    int
-	slots       int // of each; 0 = the runtime's own
+	slots       int // of each
 	slow        span
 	calls       callers.Plan
 }
