@@ -133,7 +133,7 @@ func (e *experiment) run(ctx context.Context, r *prove.Run) error {
 }
 
 // errBusy says that there was nothing to be measured: what is late before it is sent is no fault of the server.
-var errBusy = errors.New("the machine is too busy: callers came too late to their own calls, so nothing is judged: repeat it with the machine to yourself, or at a higher priority (nice)")
+var errBusy = errors.New("the machine is too busy: callers came too late to their own calls, so nothing is judged: repeat it with the machine to yourself, or with a real-time priority (chrt --rr 1)")
 
 // latenessShare of a caller's patience is how late callers may be, in 99 of 100 cases, and be believed.
 const latenessShare = 0.1
