@@ -36,6 +36,7 @@ type Result struct {
 	Lost     int                `json:"lost_count"`     // given up, or failed
 	Attempts int                `json:"attempt_count"`  // that callers and runtime made
 	Pending  int                `json:"pending_count"`  // attempts that the runtime has not ended at the end
+	Outcomes map[string]int     `json:"outcomes"`       // of the attempts that it has, whoever still waited for them
 	Levels   [len(Levels)]Level `json:"levels"`
 	Seconds  []Second           `json:"seconds"`
 

@@ -65,6 +65,7 @@ func newRun(p Plan, issue func(*attempt)) *run {
 		arrivals: workload.NewArrivals(p.Arrivals, p.Begin, p.PerS, p.Seed),
 		service:  workload.ServiceRand(p.Seed), rng: rand.New(rand.NewPCG(p.Seed, streamCallers)), woken: make(chan struct{}, 1),
 	}
+	r.result.Outcomes = make(map[string]int)
 	r.result.Seconds = make([]Second, (p.Length+p.Drain)/time.Second)
 	for i, level := range Levels {
 		r.contexts[i] = context.Background()
@@ -187,6 +188,7 @@ func (r *run) collect() {
 	r.mu.Unlock()
 	for _, a := range all {
 		r.pending--
+		r.result.Outcomes[a.Outcome().String()]++
 		if a.Outcome() == sw.OutcomeOK {
 			if s := r.result.second(a.finished.Sub(r.plan.Begin)); s != nil {
 				s.Answered++
