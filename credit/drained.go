@@ -206,6 +206,12 @@ func (l *Ledger) Lapsed(s Session) bool {
 	return e != nil && e.is(flagLapsed)
 }
 
+// Drained is the number of sessions that wait for a grant.
+func (l *Ledger) Drained() uint64 { return l.wanting.count + l.waiting.count }
+
+// Issued is the number of credits out.
+func (l *Ledger) Issued() uint64 { return l.issued }
+
 // Totals returns the sums.
 func (l *Ledger) Totals() Totals {
 	return Totals{
@@ -214,7 +220,7 @@ func (l *Ledger) Totals() Totals {
 		Pending:    l.pending,
 		Active:     l.active,
 		Registered: l.registered,
-		Drained:    l.wanting.count + l.waiting.count,
+		Drained:    l.Drained(),
 		Counters:   l.counters,
 	}
 }

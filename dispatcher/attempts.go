@@ -54,6 +54,9 @@ func (d *Dispatcher) enter(c *Call) {
 		d.finishCall(c, OutcomeExpired)
 		return
 	}
+	if d.straight(s, c) {
+		return
+	}
 	if !d.enqueue(s, c) {
 		d.finishCall(c, OutcomeQueueFull)
 		return
@@ -74,6 +77,26 @@ func (d *Dispatcher) enter(c *Call) {
 		d.finishCall(c, OutcomeExpired)
 		d.armProbe(s)
 	}
+}
+
+// straight sends an attempt that need not wait, as most need not, and reports whether it did. It is pump for one that is in no queue; where more is to be considered than credits
+// and invitations, it leaves it to that.
+func (d *Dispatcher) straight(s *Session, c *Call) bool {
+	if s.closed || s.refused > 0 || s.pace.policy != nil || s.conn.levelled || s.waiting.Len() > 0 {
+		return false
+	}
+	s.gate.Expire(d.now)
+	s.pace.again = 0
+	switch has := s.gate.CanSend(); {
+	case has && !s.out.Full():
+		d.send(s, c, s.gate.Take(), false)
+	case !has && s.out.Len() == 0 && s.remote != 0 && max(c.rank, 1) <= s.conn.share:
+		d.send(s, c, s.gate.TakeInvited(), true)
+	default:
+		return false
+	}
+	d.armProbe(s)
+	return true
 }
 
 // send spends a slot on an attempt, under a running number that a credit was spent on; or unasked, by invitation.

@@ -251,9 +251,9 @@ func (d *Dispatcher) Deadline() clock.Time {
 		return at
 	}
 	at = clock.Earliest(at, d.tailExpires())
-	if totals := d.server.ledger.Totals(); totals.Drained > 0 {
+	if d.server.ledger.Drained() > 0 {
 		at = clock.Earliest(at, d.now.Add(drainedEvery))
-	} else if len(d.server.tables)-1 > len(d.server.spare) || totals.Issued > 0 {
+	} else if len(d.server.tables)-1 > len(d.server.spare) || d.server.ledger.Issued() > 0 {
 		at = clock.Earliest(at, d.now.Add(sweepEvery))
 	}
 	return at

@@ -129,7 +129,7 @@ func (d *Dispatcher) followInvitation(s *Session) {
 	if s.conn.levelled && s.waiting.Turn() {
 		rank = 1 // or it would hold those of higher levels back with it
 	}
-	if at := s.expires(c); at != 0 && at <= d.now {
+	if c.submitted != d.now && s.tooLate(c, d.now) { // enter has looked at a new one
 		rank = credit.InvitedAll
 	}
 	if s.conn.goes(d.now, rank) {

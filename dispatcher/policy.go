@@ -67,6 +67,12 @@ func (s *Session) expires(c *Call) clock.Time {
 	return at
 }
 
+// tooLate reports whether a call has waited for longer than it may.
+func (s *Session) tooLate(c *Call, now clock.Time) bool {
+	at := s.expires(c)
+	return at != 0 && at <= now
+}
+
 // paced asks the policy whether one more request may be sent now, and notes when to ask again.
 func (d *Dispatcher) paced(s *Session) bool {
 	if s.pace.policy == nil {

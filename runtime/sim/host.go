@@ -172,7 +172,8 @@ func (h *Host) arrive(p *packet) {
 
 // receive takes in all that has arrived.
 func (h *Host) receive() {
-	for h.d.Receive(h.w.now) > 0 {
+	for h.inbox.count > 0 {
+		h.d.Receive(h.w.now)
 	}
 	h.turn()
 }
