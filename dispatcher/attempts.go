@@ -62,6 +62,9 @@ func (d *Dispatcher) enter(c *Call) {
 	if c.state != callQueued {
 		return
 	}
+	if !c.timer.Armed() { // one that is held back has its own
+		d.caller.timers.Arm(&c.timer, d.wake(c, s.expires(c)))
+	}
 	if s.pace.limits.Ask {
 		d.ask(s)
 	}

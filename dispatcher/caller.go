@@ -13,6 +13,7 @@ import (
 // caller is the state of the calling side.
 type caller struct {
 	conns    map[wire.Addr]*dialed
+	byIndex  []*dialed  // the same by the index of their connections, and, until an index is used again, those that were
 	sessions []*Session // by the index in our handles; 0 is never used
 	// generations of the handles, by index.
 	generations []uint8
@@ -54,6 +55,21 @@ type dialed struct {
 	target      time.Duration   // the server's target delay
 	threshold   time.Duration   // the server's drop threshold
 	invitation
+}
+
+// dialedBy is what is known of the server at the other end of a connection; nil = it was not dialed. Each answer asks, so it is not found by its address.
+func (k *caller) dialedBy(c *session.Conn) *dialed {
+	if i := int(c.Index()); i < len(k.byIndex) && k.byIndex[i] != nil && k.byIndex[i].Conn == c {
+		return k.byIndex[i]
+	}
+	return nil
+}
+
+func (k *caller) indexed(i uint32, at *dialed) {
+	for int(i) >= len(k.byIndex) {
+		k.byIndex = append(k.byIndex, nil)
+	}
+	k.byIndex[i] = at
 }
 
 // Session is one virtual client: it holds credits of one server. All its methods belong to the dispatcher's owner.
@@ -113,6 +129,7 @@ func (d *Dispatcher) open(now clock.Time, to wire.Addr) (*Session, error) {
 		d.place(c)
 		conn = &dialed{Conn: c}
 		d.caller.conns[to] = conn
+		d.caller.indexed(c.Index(), conn)
 	}
 	conn.users++
 	s := &Session{conn: conn}

@@ -83,7 +83,7 @@ func rankOf(call uint64) uint8 {
 
 // listen takes note of the level that an answer carries.
 func (d *Dispatcher) listen(c *session.Conn, in inbound, level uint8) {
-	at := d.caller.conns[c.Peer]
+	at := d.caller.dialedBy(c)
 	if !in.newer || at == nil {
 		return
 	}
@@ -162,7 +162,7 @@ func (s *Session) lastChance(c *Call) clock.Time {
 
 // release sets held sessions going that are invited now. Replies do it: who is answered has left the server, and how many are is how fast it works.
 func (d *Dispatcher) release(c *session.Conn) {
-	at := d.caller.conns[c.Peer]
+	at := d.caller.dialedBy(c)
 	if at == nil {
 		return
 	}

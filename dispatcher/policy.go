@@ -40,7 +40,7 @@ func (s *Session) admits(now clock.Time, c *Call) (ok bool) {
 	return ok
 }
 
-// enqueue makes a call wait, and reports whether there was room. Whom it pushed out of the queue ends when the new one is in it, since a
+// enqueue makes a call wait, and reports whether there was room. Its timer is for the one who finds that it could not be sent at once. Whom it pushed out of the queue ends when the new one is in it, since a
 // Done may submit.
 func (d *Dispatcher) enqueue(s *Session, c *Call) bool {
 	var pushed *Call
@@ -53,7 +53,7 @@ func (d *Dispatcher) enqueue(s *Session, c *Call) bool {
 		return false
 	}
 	c.state = callQueued
-	d.caller.timers.Arm(&c.timer, d.wake(c, s.expires(c)))
+	d.caller.timers.Disarm(&c.timer)
 	d.endAll(pushed)
 	return true
 }

@@ -33,7 +33,8 @@ func (t *Timer[T]) When() Time {
 // revolution is passed over once per revolution. Precision does not depend on the tick: a timer fires at the
 // first Advance whose now has reached it, never before.
 type Wheel[T any] struct {
-	lists    []timerList[T] // one per slot, and the last one for what is due and not yet handed out
+	lists    []timerList[T] // one per slot
+	due      timerList[T]   // what is due and not yet handed out; its place is after the slots
 	occupied []uint64       // one bit per slot that is not empty
 	shift    uint           // an instant's tick is when >> shift
 	mask     int64
@@ -57,7 +58,7 @@ func NewWheel[T any](tick time.Duration, slots int) *Wheel[T] {
 		size <<= 1
 	}
 	return &Wheel[T]{
-		lists:    make([]timerList[T], size+1),
+		lists:    make([]timerList[T], size),
 		occupied: make([]uint64, size/64),
 		shift:    uint(bits.Len64(uint64(max(tick, 1)))) - 1,
 		mask:     size - 1,
@@ -102,17 +103,16 @@ func (w *Wheel[T]) Disarm(t *Timer[T]) {
 // Advance returns one timer that is due at now, disarmed, or nil when none is. Call it until it returns nil; timers
 // that are due together come in no particular order. Costs two comparisons when nothing is due.
 func (w *Wheel[T]) Advance(now Time) *Timer[T] {
-	due := w.due()
-	if due.head == nil {
+	if w.due.head == nil {
 		if w.next == 0 || now < w.next {
 			return nil
 		}
 		w.collect(now)
-		if due.head == nil {
+		if w.due.head == nil {
 			return nil
 		}
 	}
-	t := due.head
+	t := w.due.head
 	w.remove(t)
 	w.count--
 	return t
@@ -124,7 +124,7 @@ func (w *Wheel[T]) Next() Time {
 	switch {
 	case w.count == 0:
 		return 0
-	case w.due().head != nil:
+	case w.due.head != nil:
 		return w.dueFrom
 	default:
 		return w.next
@@ -189,10 +189,16 @@ func (w *Wheel[T]) bound() Time {
 	return best
 }
 
-func (w *Wheel[T]) due() *timerList[T] { return &w.lists[w.mask+1] }
+// at is the list of a slot, or, after the last of them, what is due.
+func (w *Wheel[T]) at(slot int64) *timerList[T] {
+	if slot > w.mask {
+		return &w.due
+	}
+	return &w.lists[slot]
+}
 
 func (w *Wheel[T]) append(t *Timer[T], at int64) {
-	list := &w.lists[at]
+	list := w.at(at)
 	if list.head == nil {
 		list.head, list.earliest = t, t.when
 	} else {
@@ -205,7 +211,7 @@ func (w *Wheel[T]) append(t *Timer[T], at int64) {
 
 func (w *Wheel[T]) remove(t *Timer[T]) {
 	at := int64(t.list) - 1
-	list := &w.lists[at]
+	list := w.at(at)
 	if t.prev != nil {
 		t.prev.next = t.next
 	} else {

@@ -35,9 +35,9 @@ func (h *eventHeap) push(e event) {
 	s[at] = e
 }
 
-func (h *eventHeap) pop() event {
+// pop removes the nearest event.
+func (h *eventHeap) pop() {
 	s := *h
-	first := s[0]
 	last := len(s) - 1
 	moved := s[last]
 	s[last] = event{} // what it pointed to must not live on
@@ -46,10 +46,9 @@ func (h *eventHeap) pop() event {
 	if last > 0 {
 		s.sink(moved)
 	}
-	return first
 }
 
-// sink finds the place of an event, from the root down.
+// sink finds the place of an event that takes that of the nearest one, from the root down.
 func (h eventHeap) sink(e event) {
 	at := 0
 	for {
@@ -126,9 +125,13 @@ func (l *lane) each(f func(event)) {
 }
 
 // future is all that is foreseen.
+//
+// The first event of the heap may have been taken already: as a rule, what happens foresees the next of its kind, and that one takes its place in one go, where taking
+// it out and putting another in would go through the heap twice.
 type future struct {
-	heap eventHeap
-	lane lane
+	heap  eventHeap
+	taken bool // heap[0] is
+	lane  lane
 }
 
 // push puts an event where it costs least. ordered says that it is probably the last so far of many of its kind.
@@ -137,17 +140,27 @@ func (f *future) push(e event, ordered bool) {
 		f.lane.push(e)
 		return
 	}
+	if f.taken {
+		f.taken = false
+		f.heap.sink(e)
+		return
+	}
 	f.heap.push(e)
 }
 
 // next takes the nearest event that is not after an instant.
 func (f *future) next(until clock.Time) (e event, ok bool) {
+	if f.taken {
+		f.taken = false
+		f.heap.pop()
+	}
 	first := f.lane.first()
 	if len(f.heap) > 0 && (first == nil || f.heap[0].before(first)) {
 		if f.heap[0].at > until {
 			return event{}, false
 		}
-		return f.heap.pop(), true
+		f.taken = true
+		return f.heap[0], true
 	}
 	if first == nil || first.at > until {
 		return event{}, false
@@ -157,8 +170,10 @@ func (f *future) next(until clock.Time) (e event, ok bool) {
 
 // each calls f for all events, in no order.
 func (f *future) each(do func(event)) {
-	for _, e := range f.heap {
-		do(e)
+	for i, e := range f.heap {
+		if i > 0 || !f.taken {
+			do(e)
+		}
 	}
 	f.lane.each(do)
 }

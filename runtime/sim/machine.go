@@ -2,7 +2,6 @@ package sim
 
 import (
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/credit"
@@ -214,7 +213,7 @@ func (m *Machine) share() {
 	}
 	for i := len(m.idle) - 1; i >= 0; i-- {
 		if m.idle[i].work() {
-			m.idle = slices.Delete(m.idle, i, i+1)
+			m.idle = append(m.idle[:i], m.idle[i+1:]...)
 		} else if !m.cfg.Steered {
 			return // what one finds, all would
 		}

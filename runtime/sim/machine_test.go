@@ -36,15 +36,15 @@ type bench struct {
 	w       *World
 	m       *Machine
 	s       *Source
-	calls   int           // that were answered
-	latency time.Duration // the sum of theirs
-	stay    time.Duration // and of what they were at the server until their handlers had returned
-	by      map[dispatcher.Outcome]int
+	calls   int                                    // that were answered
+	latency time.Duration                          // the sum of theirs
+	stay    time.Duration                          // and of what they were at the server until their handlers had returned
+	by      [dispatcher.OutcomeUnavailable + 1]int // calls, by outcome
 }
 
 func newBench(t testing.TB, n Network, m MachineConfig, s SourceConfig, clients int) *bench {
 	t.Helper()
-	b := &bench{w: NewWorld(seedtest.Seed(t), n), by: make(map[dispatcher.Outcome]int)}
+	b := &bench{w: NewWorld(seedtest.Seed(t), n)}
 	if m.Ledger == nil {
 		m.Ledger = uncontrolled
 	}
