@@ -65,8 +65,8 @@ func TestWeights(t *testing.T) {
 		// Without floors, which let a few in beside their shares.
 		d := NewDoor(DoorConfig{Target: 80 * us, Levels: LevelsConfig{Floor: -1}})
 		methods := methodsOf(c.of)
-		contend(&d, between, 2000, methods, c.of)
-		got := contend(&d, between, 2000, methods, c.of)
+		contend(&d, between, 500, methods, c.of)
+		got := contend(&d, between, 500, methods, c.of)
 		for i := range got {
 			// Within the slack, and the look back: a request of a hundred units is a thirtieth of what is known.
 			if math.Abs(got[i]-c.want[i]) > 0.03 {
@@ -96,7 +96,7 @@ func TestWeightsForget(t *testing.T) {
 	d := NewDoor(DoorConfig{Target: 80 * us, Levels: LevelsConfig{Floor: -1}})
 	of := []sent{{1, 1, 1, Unset}, {1, 1, 1, Unset}}
 	methods := methodsOf(of)
-	contend(&d, 0, 100_000, methods, of)
+	contend(&d, 0, 5000, methods, of)
 	alone := func() (refused uint64) {
 		before := d.Counters().Refused[ReasonShare]
 		contend(&d, between, weightsForget, methods[:1], of[:1])
