@@ -179,11 +179,11 @@ func (d *duel) unasked(s Session) error {
 	if d.choose(40) == 0 {
 		number = 1<<62 - 1 + uint64(d.choose(3))
 	}
-	open, demand := d.choose(3) > 0, d.choose(3)
-	d.log("unasked %d number %d demand %d %v", s, number, demand, open)
+	open, demand, beside := d.choose(3) > 0, d.choose(3), d.choose(2)*InvitedBeside
+	d.log("unasked %d number %d demand %d %v beside %d", s, number, demand, open, beside)
 	d.ledger.Heard(d.now, s, 0, x.seq, uint16(demand), true)
 	d.twin.heard(d.now, s, 0, x.seq, demand, true)
-	if got, want := d.ledger.Invite(d.now, s, number, open), d.twin.invite(d.now, s, number, open); got != want {
+	if got, want := d.ledger.Invite(d.now, s, number, open, uint16(beside)), d.twin.invite(d.now, s, number, open, beside); got != want {
 		return fmt.Errorf("invited: %v, want %v: %+v", got, want, *x)
 	}
 	if err := d.twin.compare(d.ledger); err != nil {

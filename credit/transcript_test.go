@@ -1,10 +1,7 @@
 package credit
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,49 +10,14 @@ import (
 
 	"github.com/stillwater-rpc/stillwater/credit/client"
 	"github.com/stillwater-rpc/stillwater/hw/clock"
+	"github.com/stillwater-rpc/stillwater/internal/transcript"
 )
 
-// -rewrite replaces the expected output of the transcripts by the actual one. Commit only a difference that you can
-// explain.
-var rewrite = flag.Bool("rewrite", false, "rewrite testdata")
-
-// TestTranscripts plays testdata/*.txt: stories of one server and its clients. A block is comments and one command, a
-// line of dashes, and what the command must print, up to an empty line.
+// TestTranscripts plays stories of one server and its clients.
 func TestTranscripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no transcripts", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) { play(t, file) })
-	}
-}
-
-func play(t *testing.T, file string) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out []string
-	stage := &stage{t: t, now: clock.Time(time.Second), clients: map[string]*actor{}}
-	for block := range strings.SplitSeq(strings.TrimSpace(string(text)), "\n\n") {
-		command, expected, found := strings.Cut(block, "\n----")
-		if !found {
-			out = append(out, block) // a comment by itself
-			continue
-		}
-		fields := strings.Fields(command[strings.LastIndex(command, "\n")+1:])
-		actual := strings.TrimRight(stage.run(fields), "\n")
-		if expected = strings.Trim(expected, "\n"); actual != expected && !*rewrite {
-			t.Errorf("%s: %s\ngot:\n%s\nwant:\n%s", file, strings.Join(fields, " "), actual, expected)
-		}
-		out = append(out, strings.TrimRight(command+"\n----\n"+actual, "\n"))
-	}
-	if *rewrite {
-		if err := os.WriteFile(file, []byte(strings.Join(out, "\n\n")+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	transcript.Play(t, func(t *testing.T) func([]string) string {
+		return (&stage{t: t, now: clock.Time(time.Second), clients: map[string]*actor{}}).run
+	})
 }
 
 // stage is a server, its clients, and the packets between them, which arrive when the story says so.

@@ -188,9 +188,9 @@ func (w *twin) unequal() bool {
 func (w *twin) inviting() bool { return w.invites && !w.unequal() }
 
 // invite is a request without a credit: its number is the next one, whatever was before.
-func (w *twin) invite(now clock.Time, s Session, number uint64, open bool) bool {
+func (w *twin) invite(now clock.Time, s Session, number uint64, open bool, beside int) bool {
 	x := w.sessions[s]
-	if x.pending > 0 || number < x.sent || number < x.told() || number >= 1<<62 {
+	if x.pending > beside || number < x.sent || number < x.told() || number >= 1<<62 {
 		return false
 	}
 	w.busy = true

@@ -59,15 +59,8 @@ func newAdmission(cfg *ServeConfig) admission {
 	return all
 }
 
-// refusal is what a reject says.
-type refusal struct {
-	reason     wire.RejectReason
-	advice     wire.Advice
-	retryAfter time.Duration
-}
-
-// refusal is what a reject says that is none of the door's, or that is said again.
-func (d *Dispatcher) refusal(reason wire.RejectReason) refusal {
+// refusal is what a reject says that is none of the door's.
+func (d *Dispatcher) refusal(reason wire.RejectReason) session.Refusal {
 	advice := wire.AdviceNone
 	switch reason {
 	case wire.RejectOverloaded:
@@ -75,23 +68,25 @@ func (d *Dispatcher) refusal(reason wire.RejectReason) refusal {
 	case wire.RejectExpired, wire.RejectDraining:
 		advice = wire.Advice(d.server.door.Advice(admit.ReasonExpired))
 	}
-	return refusal{reason: reason, advice: advice}
+	return session.Refusal{Reason: reason, Advice: advice}
 }
 
 // verdict is the door's, as a reject says it.
-func verdict(v admit.Verdict) refusal {
+func verdict(v admit.Verdict) session.Refusal {
 	reason := wire.RejectOverloaded
 	switch v.Reason {
 	case admit.ReasonDraining:
 		reason = wire.RejectDraining
 	case admit.ReasonExpired:
 		reason = wire.RejectExpired
+	case admit.ReasonClientRate, admit.ReasonMethodRate:
+		reason = wire.RejectRateLimited
 	}
-	return refusal{reason, wire.Advice(v.Advice), v.RetryAfter}
+	return session.Refusal{Reason: reason, Advice: wire.Advice(v.Advice), RetryAfter: v.RetryAfter}
 }
 
 // admits asks the door, and behind it the scheme and the bound of the queue, for a request that can be answered in time.
-func (d *Dispatcher) admits(c *session.Conn, m *Method, r *wire.Request, deadline clock.Time, delay time.Duration, invited bool) (no refusal, ok bool) {
+func (d *Dispatcher) admits(c *session.Conn, m *Method, r *wire.Request, deadline clock.Time, delay time.Duration, invited bool) (no session.Refusal, ok bool) {
 	s := &d.server
 	a := admit.Arrival{
 		Delay: max(delay, m.parkedDelay(d.now)), Deadline: deadline, Level: admit.Level(r.Criticality), Attempt: r.Attempt,
@@ -103,11 +98,11 @@ func (d *Dispatcher) admits(c *session.Conn, m *Method, r *wire.Request, deadlin
 	seen := s.door.Seen(&a)
 	scheme := invited || s.ledger.Admit(credit.Arrival{Now: d.now, Delay: seen, Priority: r.Priority}) // which was asked before it invited
 	if scheme && s.queue.live+s.parked < s.QueueMax {
-		return refusal{}, true
+		return session.Refusal{}, true
 	}
 	s.door.Return(&a)
 	no = d.refusal(wire.RejectOverloaded)
-	no.retryAfter = max(a.Delay-s.TargetDelay, 0)
+	no.RetryAfter = max(a.Delay-s.TargetDelay, 0)
 	return no, false
 }
 

@@ -268,8 +268,8 @@ func TestClientRate(t *testing.T) {
 		for _, c := range calls {
 			if c.Outcome == OutcomeOK {
 				ok++
-			} else if c.Advice != wire.AdviceNone {
-				t.Error("an empty bucket says that it will stay empty")
+			} else if c.Reason != wire.RejectRateLimited || c.Advice != wire.AdviceNone || c.RetryAfter <= 0 {
+				t.Errorf("refused with %v, advice %d, again after %v, by a bucket that fills by itself", c.Reason, c.Advice, c.RetryAfter)
 			}
 		}
 		return ok
@@ -324,6 +324,45 @@ func TestAdviceOnTheWire(t *testing.T) {
 	}
 	if m, _ := wire.ParseReject(p.last(wire.TypeReject).Raw); m.Reason != wire.RejectOverloaded || m.RetryAfter < 400*time.Millisecond {
 		t.Errorf("cold: %+v", m)
+	}
+}
+
+// TestRefusedAgainOnTheWire: who repeats a request that was refused is told the same, with what is left of the wait.
+func TestRefusedAgainOnTheWire(t *testing.T) {
+	w := newNetwork(t, 1)
+	server := w.node(1, Config{TrustedNetwork: true})
+	server.serve(10*us, 80*us, credit.NewNone(0))
+	p := w.peer(9, server).connect()
+	id, _ := p.register(1, 1)
+	w.run(w.now.Add(100 * us)) // its answer brings credits
+	said := func(r *wire.Request) wire.Reject {
+		t.Helper()
+		p.say(r)
+		p.settle()
+		m, err := wire.ParseReject(p.last(wire.TypeReject).Raw)
+		if err != nil || m.Number != r.Number {
+			t.Fatalf("%v; rejected is %d, not %d", err, m.Number, r.Number)
+		}
+		return m
+	}
+	server.d.Door().Warmup(500 * time.Millisecond)
+	var r *wire.Request
+	for number := wire.Number(1); len(p.all(wire.TypeReject)) == 0; number++ {
+		r = p.request(id, number, wire.Slot(number), 2)
+		p.say(r)
+		p.settle()
+	}
+	first, _ := wire.ParseReject(p.last(wire.TypeReject).Raw)
+	start := w.now
+	w.run(w.now.Add(50 * time.Millisecond))
+	r.Retransmission = true
+	again := said(r)
+	if left := first.RetryAfter - w.now.Sub(start); again.Reason != first.Reason || again.Advice != first.Advice || (again.RetryAfter-left).Abs() > 30*us {
+		t.Errorf("first %+v, after %v %+v", first, w.now.Sub(start), again)
+	}
+	w.run(w.now.Add(time.Second))
+	if late := said(r); late.Reason != first.Reason || late.RetryAfter != 0 {
+		t.Errorf("when it is over: %+v", late)
 	}
 }
 

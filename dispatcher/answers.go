@@ -223,8 +223,11 @@ func (d *Dispatcher) onReject(c *session.Conn, r wire.Reject) {
 			d.armCall(call)
 		}
 	default:
-		if (r.Reason == wire.RejectOverloaded || r.Reason == wire.RejectExpired) && !s.gate.CanSend() {
-			s.gate.Overloaded(d.now)
+		switch r.Reason {
+		case wire.RejectOverloaded, wire.RejectExpired, wire.RejectRateLimited:
+			if !s.gate.CanSend() {
+				s.gate.Overloaded(d.now)
+			}
 		}
 		call.Reason, call.Advice, call.RetryAfter = r.Reason, r.Advice, r.RetryAfter
 		d.tell(s, call, client.Answer{Level: r.Level, Rejected: true})

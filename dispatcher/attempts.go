@@ -335,7 +335,7 @@ func endOf(c *Call, o Outcome) client.Ended {
 		return client.Ended{End: client.EndUnsent}
 	case OutcomeRejected:
 		switch c.Reason {
-		case wire.RejectOverloaded, wire.RejectDraining:
+		case wire.RejectOverloaded, wire.RejectDraining, wire.RejectRateLimited:
 			return client.Ended{End: client.EndRefused, DoNotRetry: c.Advice == wire.AdviceDoNotRetry, RetryAfter: c.RetryAfter}
 		case wire.RejectExpired: // it is too late for this one, and would be for another
 			return client.Ended{End: client.EndRefused, DoNotRetry: true}

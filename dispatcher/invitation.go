@@ -117,12 +117,11 @@ func (d *Dispatcher) followInvitation(s *Session) {
 	if s.closed || s.remote == 0 || s.conn.share == 0 || s.waiting.Len() == 0 || !d.paced(s) {
 		return
 	}
-	has := s.gate.CanSend()
-	if has && (s.out.Full() || !s.yields()) || !has && s.out.Len() > 0 {
+	w, _ := s.waiting.Peek()
+	c, has := w.Value, s.gate.CanSend()
+	if has && (s.out.Full() || !s.yields()) || !has && s.out.Len() > 0 && !s.beside(c) {
 		return
 	}
-	w, _ := s.waiting.Peek()
-	c := w.Value
 	rank := max(c.rank, 1)
 	if s.guard != nil && s.guard.Breaker() != client.BreakerClosed {
 		rank = 1 // the breaker lets it through to find out whether the server is back, and an old word of that server must not hold it
@@ -148,6 +147,12 @@ func (d *Dispatcher) followInvitation(s *Session) {
 		}
 		d.caller.timers.Arm(&c.timer, d.wake(c, s.lastChance(c)))
 	}
+}
+
+// beside reports whether a call may go without a credit though the session waits for answers: one of the highest level, if it is invited. Not while a request is
+// refused for want of a credit, which this one would have void.
+func (s *Session) beside(c *Call) bool {
+	return c.Criticality == wire.CriticalPlus && c.rank <= s.conn.share && s.refused == 0 && s.out.Len() <= credit.InvitedBeside && !s.out.Full()
 }
 
 // lastChance is when a call that is held back expires. Calls expire earlier than their deadlines say while requests stay long at the server (see

@@ -141,6 +141,45 @@ func TestInvitingOneself(t *testing.T) {
 	server.audit()
 }
 
+// One that says that its calls are of the highest level has four at the server at a time; and of the numbers that it jumped over the last three may run, since they may
+// have been under way: the door was shut when one came, and open when the next did.
+func TestInvitingOneselfBeside(t *testing.T) {
+	w := newNetwork(t, 1)
+	server := w.node(1, Config{TrustedNetwork: true})
+	server.workers = 1
+	control := newHost(1)
+	server.serve(10*time.Microsecond, 80*time.Microsecond, control)
+	p := w.peer(9, server).connect()
+	id, _ := p.register(0x55, 0)
+	w.soon(time.Millisecond)
+	unasked := func(n wire.Number) *wire.Request {
+		r := p.request(id, n, wire.Slot(n%16), uint64(n))
+		r.Unasked, r.Criticality = true, wire.CriticalPlus
+		return r
+	}
+	p.say(unasked(5), unasked(6), unasked(7), unasked(8), unasked(9), unasked(10))
+	w.soon(time.Millisecond)
+	for n := range uint64(11) {
+		if ran := server.ran[n] == 1; n > 0 && ran != (n >= 5 && n <= 8) {
+			t.Errorf("number %d ran %d times", n, server.ran[n])
+		}
+	}
+	control.shut = true
+	p.say(unasked(20))
+	control.shut = false
+	p.say(unasked(23))
+	for n := wire.Number(18); n < 23; n++ {
+		p.say(p.request(id, n, wire.Slot(n%16), uint64(n)))
+	}
+	w.soon(time.Millisecond)
+	for n := uint64(18); n <= 23; n++ {
+		if ran := server.ran[n] == 1; ran != (n >= 20) {
+			t.Errorf("number %d ran %d times", n, server.ran[n])
+		}
+	}
+	server.audit()
+}
+
 // Who is left out waits without a word, and goes when an answer to another session of the connection invites more, two at a time, the lowest ranks first.
 func TestHeldBack(t *testing.T) {
 	control := newHost(1)

@@ -112,6 +112,41 @@ func TestLowerLevelsYield(t *testing.T) {
 	}
 }
 
+// Calls of the highest level go without a credit beside three others of their session, if they are invited; other calls wait for the answers.
+func TestHighestGoBeside(t *testing.T) {
+	w, server, c, s := invited(t, newHost(levelRanks))
+	s.conn.share, s.conn.told = levelRanks, w.now
+	var all []*call
+	for range credit.InvitedBeside + 2 {
+		all = append(all, submitAs(c, s, wire.CriticalPlus))
+	}
+	low := submitAs(c, s, wire.Critical)
+	for i, k := range all {
+		if sent := k.state == callSent && k.unasked; sent != (i <= credit.InvitedBeside) {
+			t.Errorf("call %d: state %d", i, k.state)
+		}
+	}
+	w.soon(12 * time.Microsecond) // they are at the server, and so is the first answer
+	if n := server.d.Snapshot(); n.Unasked != credit.InvitedBeside+1 || n.Refused != 0 || low.state != callQueued {
+		t.Errorf("%d without a credit, %d refused, state %d", n.Unasked, n.Refused, low.state)
+	}
+	w.soon(time.Second)
+	for i, k := range append(all, low) {
+		if k.Outcome != OutcomeOK {
+			t.Errorf("call %d: %v", i, k.Outcome)
+		}
+	}
+	s.conn.share = levelRanks / 2 // of the highest level some are left out
+	first := submitAs(c, s, wire.CriticalPlus)
+	for range 10 {
+		if k := submitAs(c, s, wire.CriticalPlus); first.state == callSent && k.state == callSent && k.rank > s.conn.share {
+			t.Errorf("rank %d went beside another, of %d", k.rank, s.conn.share)
+		}
+	}
+	w.soon(time.Second)
+	audit(t, c, server)
+}
+
 // Where no call says how much it matters, or the server invites nobody, credits are spent on whatever comes.
 func TestNothingYieldsWithoutLevels(t *testing.T) {
 	for name, set := range map[string]func(*Session){

@@ -20,7 +20,9 @@ type Request struct {
 	Deadline clock.Time // zero = none
 	Started  clock.Time // set by the worker
 	Finished clock.Time // set by the worker
-	Shell    any        // the shell's own; stays with the object when it is used again
+	// Idle is set by the worker: what of that time it waited for something that is nobody's load. It is no service.
+	Idle  time.Duration
+	Shell any // the shell's own; stays with the object when it is used again
 
 	// What the request says for the calls that its handler makes.
 	Criticality  wire.Criticality
@@ -82,6 +84,9 @@ func (r *Request) Session() uint32 { return uint32(r.owner)<<handleIndexBits | u
 func (r *Request) Waited() (packetQueue, requestQueue time.Duration) {
 	return r.enqueued.Sub(r.arrival), r.Started.Sub(r.enqueued)
 }
+
+// service is how long the request was served.
+func (r *Request) service() time.Duration { return max(r.Finished.Sub(r.Started)-r.Idle, 0) }
 
 // requestPool is a free list: sync.Pool empties at every garbage collection, and what overload needs most then is not there.
 type requestPool struct {

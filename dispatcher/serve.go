@@ -63,11 +63,11 @@ func (d *Dispatcher) request(c *session.Conn, in inbound, r *wire.Request) {
 		d.turnDown(c, peer, place, r, wire.RejectNoSlot)
 		return
 	}
-	state, reason := session.Fresh, wire.RejectReason(0)
+	state := session.Fresh
 	table := d.tableOf(peer)
 	if table != nil {
 		table.heard = d.now
-		state, _, reason = table.Lookup(r.Number, r.Slot)
+		state, _ = table.Lookup(r.Number, r.Slot)
 	}
 	if state == session.Fresh && r.Number < peer.Floor {
 		state = session.Stale
@@ -83,7 +83,7 @@ func (d *Dispatcher) request(c *session.Conn, in inbound, r *wire.Request) {
 		d.replyAgain(c, place, table.Kept(r.Slot))
 	case session.Rejected:
 		d.stats.Duplicates++
-		d.reject(c, peer, place, r.Number, r.Slot, d.refusal(reason))
+		d.reject(c, peer, place, r.Number, r.Slot, table.Refused(d.now, r.Slot))
 	case session.Stale:
 		d.stats.Stale++
 	}
@@ -237,8 +237,12 @@ func (d *Dispatcher) arrive(c *session.Conn, peer *session.Peer, place credit.Se
 func (d *Dispatcher) invite(peer *session.Peer, place credit.Session, r *wire.Request, wait time.Duration) bool {
 	s := &d.server
 	open := s.queue.live < s.QueueMax && s.ledger.Admit(credit.Arrival{Now: d.now, Delay: d.ahead(wait), Priority: r.Priority})
-	if s.ledger.Invite(d.now, place, uint64(r.Number), open || s.draining) {
-		peer.Floor = max(peer.Floor, r.Number)
+	beside := wire.Number(0)
+	if r.Criticality == wire.CriticalPlus {
+		beside = credit.InvitedBeside
+	}
+	if s.ledger.Invite(d.now, place, uint64(r.Number), open || s.draining, uint16(beside)) {
+		peer.Floor = max(peer.Floor, r.Number-min(beside, r.Number))
 	}
 	return open
 }
@@ -283,10 +287,10 @@ func (d *Dispatcher) delay(packets time.Duration) time.Duration {
 }
 
 // turnAway rejects a request that possessed a credit: it is an answer, and closes the request.
-func (d *Dispatcher) turnAway(c *session.Conn, peer *session.Peer, place credit.Session, r *wire.Request, no refusal) {
+func (d *Dispatcher) turnAway(c *session.Conn, peer *session.Peer, place credit.Session, r *wire.Request, no session.Refusal) {
 	d.server.ledger.Answer(d.now, place, credit.Rejection)
-	d.replaced(d.tableFor(peer, place).Reject(r.Number, r.Slot, no.reason))
-	d.stats.Rejected[no.reason]++
+	d.replaced(d.tableFor(peer, place).Reject(d.now, r.Number, r.Slot, no))
+	d.stats.Rejected[no.Reason]++
 	d.reject(c, peer, place, r.Number, r.Slot, no)
 }
 
@@ -300,9 +304,9 @@ func (d *Dispatcher) turnDown(c *session.Conn, peer *session.Peer, place credit.
 	d.reject(c, peer, place, r.Number, r.Slot, d.refusal(reason))
 }
 
-func (d *Dispatcher) reject(c *session.Conn, peer *session.Peer, place credit.Session, n wire.Number, s wire.Slot, no refusal) {
+func (d *Dispatcher) reject(c *session.Conn, peer *session.Peer, place credit.Session, n wire.Number, s wire.Slot, no session.Refusal) {
 	limit, seq := d.server.ledger.Limit(place)
-	m := wire.Reject{Session: peer.Handle, Number: n, Limit: wire.Number(limit), Seq: seq, Slot: s, Reason: no.reason, Advice: no.advice, Level: d.level(), RetryAfter: no.retryAfter}
+	m := wire.Reject{Session: peer.Handle, Number: n, Limit: wire.Number(limit), Seq: seq, Slot: s, Reason: no.Reason, Advice: no.Advice, Level: d.level(), RetryAfter: no.RetryAfter}
 	d.stats.RejectsSent++
 	if o := d.room(c, m.Length()); o != nil {
 		o.buffer.Bytes = m.Append(o.buffer.Bytes)
@@ -324,7 +328,7 @@ func (d *Dispatcher) reply(c *session.Conn, peer *session.Peer, req *Request, ke
 	packetQueue, requestQueue := req.Waited()
 	m := wire.Reply{
 		Session: peer.Handle, Number: req.number, Limit: wire.Number(limit), Seq: seq, Slot: req.slot, Status: req.Status, Level: d.level(),
-		PacketQueue: packetQueue, RequestQueue: requestQueue, Service: req.Finished.Sub(req.Started),
+		PacketQueue: packetQueue, RequestQueue: requestQueue, Service: req.service(),
 		Payload: req.Reply,
 	}
 	*kept = m.Append((*kept)[:0])

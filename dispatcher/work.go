@@ -84,9 +84,10 @@ func (d *Dispatcher) refuseQueued(req *Request, kind credit.Kind, reason wire.Re
 	d.stats.Rejected[reason]++
 	d.stats.RejectedLate++
 	peer := d.server.peers.At(uint32(place))
-	d.tableFor(peer, place).Reject(req.number, req.slot, reason)
+	no := d.refusal(reason)
+	d.tableFor(peer, place).Reject(d.now, req.number, req.slot, no)
 	if c := d.connOf(place); c != nil {
-		d.reject(c, peer, place, req.number, req.slot, d.refusal(reason))
+		d.reject(c, peer, place, req.number, req.slot, no)
 	}
 	d.recycle(req)
 }
@@ -95,7 +96,7 @@ func (d *Dispatcher) refuseQueued(req *Request, kind credit.Kind, reason wire.Re
 func (d *Dispatcher) Complete(now clock.Time, req *Request) {
 	d.now = now
 	s := &d.server
-	service := req.Finished.Sub(req.Started)
+	service := req.service()
 	req.Method.admit.Age.Sample(service)
 	req.Method.admit.InService.Done()
 	if req.alone {
@@ -199,7 +200,7 @@ func (d *Dispatcher) cancel(c *session.Conn, in inbound, x wire.Cancel) {
 	if table == nil {
 		return
 	}
-	state, req, _ := table.Lookup(x.Number, x.Slot)
+	state, req := table.Lookup(x.Number, x.Slot)
 	if state != session.Pending {
 		return
 	}
@@ -213,12 +214,13 @@ func (d *Dispatcher) cancel(c *session.Conn, in inbound, x wire.Cancel) {
 	if req.state != requestQueued {
 		return
 	}
-	table.Reject(x.Number, x.Slot, wire.RejectCancelled)
+	no := d.refusal(wire.RejectCancelled)
+	table.Reject(d.now, x.Number, x.Slot, no)
 	d.unqueue(req)
 	d.server.ledger.Answer(d.now, place, credit.Cancelled)
 	d.stats.Rejected[wire.RejectCancelled]++
 	d.stats.RejectedLate++
-	d.reject(c, peer, place, x.Number, x.Slot, d.refusal(wire.RejectCancelled))
+	d.reject(c, peer, place, x.Number, x.Slot, no)
 }
 
 // credits sizes the pool when its period is over, and grants to drained sessions.

@@ -3,6 +3,7 @@ package runtime_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -127,6 +128,31 @@ func TestAnswersAreNotRepeated(t *testing.T) {
 		attempts.Store(0)
 		_, err := cli.Call(sw.Repeatable(context.Background()), method, nil, nil)
 		if err == nil || errors.Is(err, sw.ErrUnavailable) || attempts.Load() != 1 {
+			t.Errorf("%s: %v, %d attempts", method, err, attempts.Load())
+		}
+	}
+}
+
+// A handler whose own time is up answers at the instant at which its caller gives up. Whichever is first, it's an attempt that may be made again.
+func TestDeadlineOfAHandlerIsUnavailable(t *testing.T) {
+	var attempts atomic.Int64
+	_, cli := start(t, places(t)[0], sw.ServerConfig{SLO: calm}, map[string]sw.Handler{
+		"late": func(context.Context, *sw.Request, []byte) ([]byte, error) {
+			attempts.Add(1)
+			return nil, fmt.Errorf("asking the backend: %w", context.DeadlineExceeded)
+		},
+		"cancelled": func(context.Context, *sw.Request, []byte) ([]byte, error) {
+			attempts.Add(1)
+			return nil, context.Canceled
+		},
+	})
+	for method, want := range map[string]struct {
+		unavailable bool
+		attempts    int64
+	}{"late": {true, 2}, "cancelled": {false, 1}} { // a budget begins with one attempt
+		attempts.Store(0)
+		_, err := cli.Call(sw.Repeatable(context.Background()), method, nil, nil)
+		if errors.Is(err, sw.ErrUnavailable) != want.unavailable || attempts.Load() < want.attempts || !want.unavailable && attempts.Load() != want.attempts {
 			t.Errorf("%s: %v, %d attempts", method, err, attempts.Load())
 		}
 	}

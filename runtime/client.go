@@ -31,8 +31,8 @@ type ClientConfig struct {
 	// Retry, Hedge, Throttle and Breaker say what is done about calls that fail, over all sessions of the client. Left open, calls that are marked repeatable are tried
 	// again, three attempts at most, from a budget of a tenth of all calls. The others are off unless they are set, and why:
 	//   - Hedge sends what need not be sent; it is for who knows that slow calls are slow by chance, and not by load.
-	//   - Throttle has little to do where there are credits: who holds none sends nothing, be the server busy or gone, and its return shows at once, with a throttle and
-	//     without (dispatcher, TestDefaultsRecover). It is for schemes without credits.
+	//   - Throttle has little to do where there are credits: who holds none sends nothing but what the server last invited, one request at a time for each session, be the
+	//     server busy or gone, and its return shows at once, with a throttle and without (dispatcher, TestDefaultsRecover). It is for schemes without credits.
 	//   - Breaker turns a part of the calls that fail into all of them; it is for who would rather fail at once than wait for a server that is gone.
 	Retry    RetryConfig
 	Hedge    HedgeConfig

@@ -202,3 +202,35 @@ func TestRequestContextEndsWithEndpoint(t *testing.T) {
 		}
 	})
 }
+
+// TestCriticalityOf has a context say what it was told last, and a handler's what its request says.
+func TestCriticalityOf(t *testing.T) {
+	none := context.Background()
+	plus := sw.WithCriticality(none, sw.CriticalPlus)
+	for _, c := range []struct {
+		ctx  context.Context
+		want sw.Criticality
+	}{
+		{none, 0}, {plus, sw.CriticalPlus}, {sw.Repeatable(plus), sw.CriticalPlus}, {sw.WithCriticality(plus, sw.Sheddable), sw.Sheddable}, {sw.NoWait(none), 0},
+	} {
+		if got := sw.CriticalityOf(c.ctx); got != c.want {
+			t.Errorf("level %d, want %d", got, c.want)
+		}
+	}
+	everywhere(t, func(t *testing.T, p place) {
+		a := newAsked(t, p)
+		for _, said := range []sw.Criticality{sw.Sheddable, 0, sw.CriticalPlus} {
+			heard := make(chan sw.Criticality, 1)
+			a.handler <- func(ctx context.Context, _ *sw.Request, reply []byte) ([]byte, error) {
+				heard <- sw.CriticalityOf(ctx)
+				return reply, nil
+			}
+			if _, err := a.Call(sw.WithCriticality(none, said), "ask", nil, nil); err != nil {
+				t.Fatal(err)
+			}
+			if got := within(t, "the handler has run", heard); got != said {
+				t.Errorf("a call of level %d has a handler of level %d", said, got)
+			}
+		}
+	})
+}

@@ -33,7 +33,7 @@ var (
 	// ErrBreakerOpen: too many calls of this client have failed lately, and the request was not sent.
 	ErrBreakerOpen = errors.New("breaker is open: too many calls have failed lately")
 	// ErrUnavailable: the handler could not get what it needs from elsewhere. A [HandlerError] is one if the handler says so, by returning this error or one of the others
-	// here that a call of its own has ended with. Such a call is tried again if it is repeatable.
+	// here that a call of its own has ended with, or its context's own context.DeadlineExceeded. Such a call is tried again if it is repeatable.
 	ErrUnavailable = errors.New("unavailable")
 	// ErrOtherDispatcher: two sessions that are to work together belong to different endpoints, or to different dispatchers of one.
 	ErrOtherDispatcher = errors.New("sessions of different dispatchers: dial both on one endpoint with one dispatcher")
@@ -67,14 +67,19 @@ func (e *HandlerError) Error() string { return e.Message }
 // Is makes it an ErrUnavailable, if it is one.
 func (e *HandlerError) Is(target error) bool { return e.Unavailable && target == ErrUnavailable }
 
-// unavailable are the errors of a handler that say that it could not get what it needs from elsewhere.
-var unavailable = []error{ErrUnavailable, ErrDeadline, ErrNoCredit, ErrPeerLost, ErrQueueFull, ErrThrottled, ErrBreakerOpen}
+// unavailable are the errors of a handler that say that it could not get what it needs from elsewhere. The first deadline is for ErrDeadline and ErrNoCredit, which are ones, and
+// for the context's error: at its deadline a handler answers, and its caller gives up, at the same instant, and which is first must not decide what the layers above make of it.
+var unavailable = []error{ErrUnavailable, context.DeadlineExceeded, ErrPeerLost, ErrQueueFull, ErrThrottled, ErrBreakerOpen}
 
 // isUnavailable reports whether another attempt at a handler that returned the error may have better luck. What was refused with the advice not to try again has not: the
 // advice is for all layers.
 func isUnavailable(err error) bool {
 	if rejected, ok := errors.AsType[*RejectedError](err); ok {
-		return !rejected.DoNotRetry && (rejected.Reason == wire.RejectOverloaded || rejected.Reason == wire.RejectDraining)
+		switch rejected.Reason {
+		case wire.RejectOverloaded, wire.RejectDraining, wire.RejectRateLimited:
+			return !rejected.DoNotRetry
+		}
+		return false
 	}
 	return slices.ContainsFunc(unavailable, func(is error) bool { return errors.Is(err, is) })
 }

@@ -39,4 +39,5 @@ const (
 	RejectCancelled     = wire.RejectCancelled     // the client cancelled it before it ran
 	RejectNoSlot        = wire.RejectNoSlot        // more requests outstanding than the session has slots
 	RejectTooLarge      = wire.RejectTooLarge      // does not fit
+	RejectRateLimited   = wire.RejectRateLimited   // the client or the method has used up its rate: see Call.RetryAfter
 )

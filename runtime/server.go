@@ -50,6 +50,10 @@ func (r *Request) ID() (session uint32, number uint64) { return r.inner.Session(
 // Waited is how long the request waited at this server, in the packet queue and in the request queue.
 func (r *Request) Waited() (packetQueue, requestQueue time.Duration) { return r.inner.Waited() }
 
+// Idle says that the handler has waited so long for something that is nobody's load, such as the next item of a feed: that is no service, and says nothing of how long others would
+// take. A client sees it as time in the network.
+func (r *Request) Idle(d time.Duration) { r.inner.Idle += max(d, 0) }
+
 // Handler answers one request: it appends the reply to the buffer it is lent and returns it. It runs on a worker and may block. The
 // payload, the buffer and the context are valid until it returns. An error becomes the caller's [HandlerError]; a panic
 // ends this call only.
@@ -222,7 +226,7 @@ func (s *Server) run(method string, h Handler, inner *dispatcher.Request) {
 		inner.Shell = r
 		inner.Interrupt.Store(&r.interrupt)
 	}
-	r.Payload, r.Method, r.inner, r.server = inner.Payload, method, inner, s
+	r.Payload, r.Method, r.inner, r.server, inner.Idle = inner.Payload, method, inner, s, 0
 	r.ctx.begin(inner.Deadline, &s.ep.life, callOptions{criticality: inner.Criticality, left: inner.AttemptsLeft})
 	if inner.Abandoned() { // before there was a context to interrupt
 		r.ctx.interrupt()

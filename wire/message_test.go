@@ -240,7 +240,7 @@ func TestMessageErrors(t *testing.T) {
 		{"unknown flag", wire.TypeBusy, "06 01 0014 00000001 0000000000000002 0003 0000", wire.ErrFlags},
 		{"length short of the bytes", wire.TypeBusy, "06 00 0013 00000001 0000000000000002 0003 0000", wire.ErrLength},
 		{"longer than its type", wire.TypeBusy, "06 00 0015 00000001 0000000000000002 0003 0000 00", wire.ErrLength},
-		{"unknown reason", wire.TypeReject, "05 00 0024 00000001 0000000000000002 0000000000000003 00000004 0005 09 01 00 00 0000", wire.ErrStatus},
+		{"unknown reason", wire.TypeReject, "05 00 0024 00000001 0000000000000002 0000000000000003 00000004 0005 0a 01 00 00 0000", wire.ErrStatus},
 		{"no reason", wire.TypeReject, "05 00 0024 00000001 0000000000000002 0000000000000003 00000004 0005 00 01 00 00 0000", wire.ErrStatus},
 		{"unknown status", wire.TypeReply, "04 00 002c 00000001 0000000000000002 0000000000000003 00000004 0005 05 00 00000006 00000007 00010000", wire.ErrStatus},
 		{"token flag without a token", wire.TypeOpen, "0b 01 0010 00000000 0102030405060708", wire.ErrLength},
@@ -302,7 +302,7 @@ func TestCodesHaveNames(t *testing.T) {
 		if got := wire.Type(code).String(); (got == "unknown") != (code == 0 || code > 18) {
 			t.Errorf("type %d is called %q", code, got)
 		}
-		if got := wire.RejectReason(code).String(); (got == "unknown") != (code == 0 || code > 8) {
+		if got := wire.RejectReason(code).String(); (got == "unknown") != (code == 0 || code > 9) {
 			t.Errorf("reason %d is called %q", code, got)
 		}
 		if got := wire.Status(code).String(); (got == "unknown") != (code > 4) {

@@ -22,12 +22,13 @@ const (
 	RejectCancelled     RejectReason = 6 // the client cancelled it before it ran
 	RejectNoSlot        RejectReason = 7 // no such slot in the session
 	RejectTooLarge      RejectReason = 8
+	RejectRateLimited   RejectReason = 9 // its client, or its method, has used up its rate: RetryAfter says when there is more
 )
 
 var rejectNames = [...]string{
 	RejectOverloaded: "overloaded", RejectExpired: "expired", RejectOverLimit: "over limit",
 	RejectUnknownMethod: "unknown method", RejectDraining: "draining", RejectCancelled: "cancelled",
-	RejectNoSlot: "no slot", RejectTooLarge: "too large",
+	RejectNoSlot: "no slot", RejectTooLarge: "too large", RejectRateLimited: "rate limited",
 }
 
 // String names the reason.

@@ -36,7 +36,7 @@ local optional = {
     [11] = { {0x01, {32, "token"}} },
 }
 local statuses = { [0] = "ok", [1] = "handler error", [2] = "panic", [3] = "too large", [4] = "unavailable" }
-local reasons = { [1] = "overloaded", [2] = "expired", [3] = "over limit", [4] = "unknown method", [5] = "draining", [6] = "cancelled", [7] = "no slot", [8] = "too large" }
+local reasons = { [1] = "overloaded", [2] = "expired", [3] = "over limit", [4] = "unknown method", [5] = "draining", [6] = "cancelled", [7] = "no slot", [8] = "too large", [9] = "rate limited" }
 local advices = { [0] = "none", [1] = "do not retry" }
 local criticalities = { [0] = "unset", [1] = "sheddable", [2] = "sheddable plus", [3] = "critical", [4] = "critical plus" }
 

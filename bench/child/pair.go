@@ -33,8 +33,8 @@ type Pair struct {
 	Lab *lab.Lab
 }
 
-// grace is how long a child may take to end by itself.
-const grace = 2 * time.Second
+// grace is how long a child may take to end by itself: a machine that has more to do is no reason to kill it.
+const grace = 20 * time.Second
 
 // Start starts both processes. One P each, and more room for the collector: what polling on two CPUs asks for.
 func Start(ctx context.Context, cfg Config) (*Pair, error) {

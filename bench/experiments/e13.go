@@ -68,7 +68,8 @@ func e13Jobs(size Size) (all []job) {
 			for _, scheme := range schemes {
 				s := simulate.Scenario{Scheme: scheme, Clients: clients, Crowd: c.crowd, Service: service(workload.Exponential, 10*time.Microsecond)}
 				s.Greet = simulate.Duration(float64(clients) / (greetLoad * s.Capacity()) * float64(time.Second))
-				s.Warmup = simulate.Duration(30 * time.Millisecond)
+				// Until as many calls were made as there are clients, those spend the credits that they were given when they registered, and nobody was overloaded.
+				s.Warmup = simulate.Duration(max(30*time.Millisecond, time.Duration(float64(clients)/(2*s.Capacity())*float64(time.Second))))
 				j := job{Panel: c.name, At: fmt.Sprintf("%d clients", clients), X: float64(clients), Clients: clients, Arm: scheme}
 				s = atLoad(Size{Calls: crowdCalls * size.Calls}, s, 2)
 				j.Play = playing(s)

@@ -69,6 +69,9 @@ const (
 	betaPublished = 0.02
 )
 
+// hindsightMax is how far ours, which has one setting, may be below the best of the twenty settings of the published law, which is another one in each demand.
+const hindsightMax = 0.015
+
 // e21Judge compares ours with the best setting of the published law in each demand, and finds where each setting wins.
 func e21Judge(t *Table) (checks []Check) {
 	for _, d := range demands {
@@ -83,8 +86,8 @@ func e21Judge(t *Table) (checks []Check) {
 			}
 		}
 		lead := ours.Mean(figGoodput)/best.Mean(figGoodput) - 1
-		checks = append(checks, Check{Met: lead >= -behindMax, Text: fmt.Sprintf("ours, with one setting, is not below the best setting of the published law by more than %.1f %%: %+.2f %% in demand %s, against %s, %s",
-			100*behindMax, 100*lead, d.name, best.At, best.Arm)})
+		checks = append(checks, Check{Met: lead >= -hindsightMax, Text: fmt.Sprintf("ours, with one setting, is not below the best setting of the published law by more than %.1f %%: %+.2f %% in demand %s, against %s, %s",
+			100*hindsightMax, 100*lead, d.name, best.At, best.Arm)})
 	}
 	law := sweptLaw(betaPublished)
 	gain := func(demand string) float64 {

@@ -45,9 +45,6 @@ func Run(ctx context.Context, o Options) ([]*Table, error) {
 	return s.Run(ctx, o)
 }
 
-// Missed counts the checks that are not met.
-func Missed(tables []*Table) int { return suite.Missed(tables) }
-
 // Small is what a test runs: a seed, and few points.
 func Small() Size { return Size{Name: "small", Calls: 25_000, Seeds: 1, Warmup: 30 * time.Millisecond} }
 

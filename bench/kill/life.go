@@ -153,10 +153,10 @@ func (l *life) judge(ctx context.Context, p *child.Pair, logs *prove.Logs, s set
 	l.Violations, l.Examples = report.Count, report.Violations
 	l.Sessions = sessionsOf(history.Executions, secondBoot)
 
-	g := newGoodput(history.Endings, s.deadline)
-	l.GoodBefore = g.share(at.killed.Add(-s.before), at.killed.Add(-s.deadline)) // what was due just before may have lost its answer
+	g := prove.NewGoodput(history.Endings, s.deadline)
+	l.GoodBefore = g.Share(at.killed.Add(-s.before), at.killed.Add(-s.deadline)) // what was due just before may have lost its answer
 	l.KillToReady = at.ready.Sub(at.killed)
-	l.ReadyToGood, l.Recovered = g.recovery(at.ready, recoveredShare*l.GoodBefore)
+	l.ReadyToGood, l.Recovered = g.Recovery(at.ready, prove.RecoveredShare*l.GoodBefore)
 	l.Recovered = l.Recovered && l.GoodBefore > 0 // nothing is easily as good as nothing
 	return nil
 }

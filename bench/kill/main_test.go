@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stillwater-rpc/stillwater/bench/checker"
 	"github.com/stillwater-rpc/stillwater/bench/lab/labtest"
 	"github.com/stillwater-rpc/stillwater/bench/prove"
 	"github.com/stillwater-rpc/stillwater/hw/clock"
@@ -96,36 +95,5 @@ func TestEchoRequest(t *testing.T) {
 	p.id++
 	if _, ok := p.parse(answer); ok {
 		t.Error("somebody else's answer was taken")
-	}
-}
-
-func TestGoodput(t *testing.T) {
-	const ms = clock.Time(time.Millisecond)
-	var endings []checker.Ending
-	for due := clock.Time(0); due < 400*ms; due += ms {
-		e := checker.Ending{Due: due, Finished: due + ms}
-		if due >= 100*ms && due < 150*ms {
-			e.Outcome = checker.Unknown
-		}
-		if due >= 150*ms && due < 200*ms {
-			e.Finished = due + 50*ms // answered, and too late
-		}
-		endings = append(endings, e)
-	}
-	g := newGoodput(endings, 5*time.Millisecond)
-	if got := g.share(0, 100*ms); got != 1 {
-		t.Errorf("before: %v", got)
-	}
-	if got := g.share(100*ms, 200*ms); got != 0 {
-		t.Errorf("while it is away: %v", got)
-	}
-	if got := g.share(500*ms, 600*ms); got != 0 {
-		t.Errorf("of nothing: %v", got)
-	}
-	if got, ok := g.recovery(120*ms, 0.95); got != 80*time.Millisecond || !ok {
-		t.Errorf("recovery after %v, %v", got, ok)
-	}
-	if _, ok := g.recovery(350*ms, 0.95); ok {
-		t.Error("a recovery was seen in less than a window")
 	}
 }

@@ -24,6 +24,7 @@ type Place struct {
 	Interface  string       `json:"interface"`
 	Address    netip.Prefix `json:"address"` // of this child, on Interface
 	Peer       netip.Addr   `json:"peer"`    // of the other child
+	Below      *Place       `json:"below"`   // in a [Chain]: the end of the link to the next child; nil = it has none
 }
 
 // message is one line of the control protocol, in either direction. The child's first line has Ready and nothing else; then

@@ -70,8 +70,9 @@ func playChild() error {
 			}
 			return nil, err
 		},
-		"port": func(json.RawMessage) (any, error) { return socket.LocalAddr().(*net.UDPAddr).Port, nil },
-		"ping": func(body json.RawMessage) (any, error) { return nil, ping(place, body) },
+		"port":       func(json.RawMessage) (any, error) { return socket.LocalAddr().(*net.UDPAddr).Port, nil },
+		"ping":       func(body json.RawMessage) (any, error) { return nil, ping(place, body) },
+		"ping below": func(body json.RawMessage) (any, error) { return nil, ping(*place.Below, body) },
 		"whereabouts": func(json.RawMessage) (any, error) {
 			namespace, err := os.Readlink("/proc/self/ns/net")
 			if err != nil {

@@ -33,6 +33,10 @@ type PairConfig struct {
 	// IPv6 leaves IPv6 on, and gives the ends fd77::1/64 and fd77::2/64 besides, at once: nothing waits until they are known to be
 	// unique. It is off by default, so that no multicast report is on the link.
 	IPv6 bool
+	// NamespaceA and NamespaceB are where the ends are made, and NameA and NameB what they are called there; nil = a new one for this pair, which Close gives up,
+	// and "" = veth0. A namespace that has several links needs several names.
+	NamespaceA, NamespaceB *Namespace
+	NameA, NameB           string
 	// TxChecksumOffload leaves the offload on. It is off by default, because a kernel sender on veth then puts only the
 	// pseudo-header's sum into a packet, and an AF_XDP receiver sees a wrong checksum.
 	TxChecksumOffload bool
@@ -67,8 +71,8 @@ func NewPair(cfg PairConfig) (*Pair, error) {
 	cfg.AddressA = cmp.Or(cfg.AddressA, netip.MustParsePrefix("10.77.0.1/24"))
 	cfg.AddressB = cmp.Or(cfg.AddressB, netip.MustParsePrefix("10.77.0.2/24"))
 	pair := &Pair{
-		A: &End{Interface: "veth0", Address: cfg.AddressA},
-		B: &End{Interface: "veth0", Address: cfg.AddressB}, cfg: cfg,
+		A: &End{Namespace: cfg.NamespaceA, Interface: cmp.Or(cfg.NameA, "veth0"), Address: cfg.AddressA},
+		B: &End{Namespace: cfg.NamespaceB, Interface: cmp.Or(cfg.NameB, "veth0"), Address: cfg.AddressB}, cfg: cfg,
 	}
 	if cfg.IPv6 {
 		pair.A.Address6, pair.B.Address6 = netip.MustParsePrefix("fd77::1/64"), netip.MustParsePrefix("fd77::2/64")
@@ -87,10 +91,10 @@ func (p *Pair) Close() error {
 		errs = append(errs, p.Cut())
 	}
 	for _, end := range []*End{p.A, p.B} {
-		if end.Namespace != nil {
-			errs = append(errs, end.Namespace.Close())
-			end.Namespace = nil
+		if ns := end.Namespace; ns != nil && ns != p.cfg.NamespaceA && ns != p.cfg.NamespaceB {
+			errs = append(errs, ns.Close())
 		}
+		end.Namespace = nil
 	}
 	return errors.Join(errs...)
 }
@@ -111,11 +115,13 @@ func (p *Pair) Cut() error {
 
 func (p *Pair) build() error {
 	for _, end := range []*End{p.A, p.B} {
-		namespace, err := NewNamespace()
-		if err != nil {
-			return err
+		if end.Namespace == nil {
+			namespace, err := NewNamespace()
+			if err != nil {
+				return err
+			}
+			end.Namespace = namespace
 		}
-		end.Namespace = namespace
 		if err := end.Do(func() error { return setIPv6(p.cfg.IPv6) }); err != nil {
 			return err
 		}

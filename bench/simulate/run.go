@@ -25,14 +25,22 @@ func Run(ctx context.Context, s Scenario) (*Result, error) {
 		return nil, err
 	}
 	end := s.begin() + time.Duration(s.Measure+s.Drain)
-	for at := time.Duration(0); at < end; {
-		at = min(at+sliceOfTime, end)
-		p.world.Run(at)
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
+	if err := Advance(ctx, p.world, end); err != nil {
+		return nil, err
 	}
 	return p.recorder.result(p), p.world.Audit()
+}
+
+// Advance lets a world go on until so much time has elapsed since its beginning. It returns ctx's error soon after ctx ends.
+func Advance(ctx context.Context, w *sim.World, elapsed time.Duration) error {
+	for at := w.Elapsed(); at < elapsed; {
+		at = min(at+sliceOfTime, elapsed)
+		w.Run(at)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // play is a scenario on the stage.

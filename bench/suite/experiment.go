@@ -114,9 +114,6 @@ type Table struct {
 	Checks []Check
 }
 
-// Verdict is a check that was decided.
-func Verdict(met bool, text string) Check { return Check{met, text} }
-
 // Check is a part of the acceptance.
 type Check struct {
 	Met  bool

@@ -1,9 +1,11 @@
 package toolbox
 
 import (
+	"context"
 	"math/rand/v2"
 	"time"
 
+	"github.com/stillwater-rpc/stillwater/bench/simulate"
 	"github.com/stillwater-rpc/stillwater/bench/workload"
 	"github.com/stillwater-rpc/stillwater/credit/admit"
 	"github.com/stillwater-rpc/stillwater/credit/baseline"
@@ -63,24 +65,24 @@ func e1Jobs(size Size) (all []job) {
 	arms := queueArms()
 	for i, p := range processes {
 		for _, arm := range []string{armExpired, armAge} {
-			all = append(all, job{At: p.name, X: float64(i), Arm: arm, Play: playing(func(seed uint64) (Sample, error) {
-				return playGate(arm, p.regular, workload.ServiceTime{Shape: p.shape, Mean: time.Millisecond}, length, seed)
-			})})
+			all = append(all, job{At: p.name, X: float64(i), Arm: arm, Play: func(ctx context.Context, seed uint64) (Sample, error) {
+				return playGate(ctx, arm, p.regular, workload.ServiceTime{Shape: p.shape, Mean: time.Millisecond}, length, seed)
+			}})
 		}
 		for _, arm := range []string{armNone, armEdge, armBound, armOurs} {
 			calls := sim.SourceConfig{Service: workload.ServiceTime{Shape: p.shape, Mean: time.Millisecond}, Regular: p.regular}
 			if arm == armOurs {
 				calls.Deadline = queueTimeout
 			}
-			all = append(all, job{At: p.name, X: float64(i), Arm: arm, Play: playing(func(seed uint64) (Sample, error) {
-				return playQueue(arms[arm], calls, length, seed)
-			})})
+			all = append(all, job{At: p.name, X: float64(i), Arm: arm, Play: func(ctx context.Context, seed uint64) (Sample, error) {
+				return playQueue(ctx, arms[arm], calls, length, seed)
+			}})
 		}
 	}
 	return all
 }
 
-func playQueue(s server, calls sim.SourceConfig, length time.Duration, seed uint64) (Sample, error) {
+func playQueue(ctx context.Context, s server, calls sim.SourceConfig, length time.Duration, seed uint64) (Sample, error) {
 	w := stage(seed)
 	m, err := s.add(w, seed)
 	if err != nil {
@@ -95,7 +97,9 @@ func playQueue(s server, calls sim.SourceConfig, length time.Duration, seed uint
 	if err := source.SetRate(queueOffered); err != nil {
 		return Sample{}, err
 	}
-	w.Run(length)
+	if err := simulate.Advance(ctx, w, length); err != nil {
+		return Sample{}, err
+	}
 	return Sample{Figures: map[string]float64{
 		figGoodput: t.per(t.good), figShare: t.per(t.good) / s.capacity(), figThroughput: t.per(t.answers), figBacklog: float64(w.Checks().Pending()),
 		figP99: float64(t.p99()), figRefused: float64(t.refused) / float64(w.Checks().Calls),
@@ -104,7 +108,7 @@ func playQueue(s server, calls sim.SourceConfig, length time.Duration, seed uint
 
 // playGate is the same queue with an admit.Gate before it, and nothing else: one that drops what has waited for the whole time-out, or one with learnt
 // service times.
-func playGate(arm string, regular bool, service workload.ServiceTime, length time.Duration, seed uint64) (Sample, error) {
+func playGate(ctx context.Context, arm string, regular bool, service workload.ServiceTime, length time.Duration, seed uint64) (Sample, error) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	config := open(1)
 	g := &gated{w: stage(seed), service: func() time.Duration { return service.Sample(rng) }}
@@ -134,7 +138,9 @@ func playGate(arm string, regular bool, service workload.ServiceTime, length tim
 		g.w.At(made+time.Duration(gap/queueOffered*float64(time.Second)), arrive)
 	}
 	g.w.At(0, arrive)
-	g.w.Run(length)
+	if err := simulate.Advance(ctx, g.w, length); err != nil {
+		return Sample{}, err
+	}
 	return Sample{Figures: map[string]float64{
 		figGoodput: t.per(t.good), figShare: t.per(t.good) * service.Mean.Seconds(), figThroughput: t.per(t.answers), figBacklog: float64(g.gate.Waiting()),
 		figP99: float64(t.p99()), figRefused: float64(t.refused) / float64(calls),

@@ -1,9 +1,11 @@
 package toolbox
 
 import (
+	"context"
 	"math"
 	"time"
 
+	"github.com/stillwater-rpc/stillwater/bench/simulate"
 	"github.com/stillwater-rpc/stillwater/credit/client"
 	"github.com/stillwater-rpc/stillwater/dispatcher"
 	"github.com/stillwater-rpc/stillwater/runtime/sim"
@@ -36,10 +38,10 @@ const (
 
 func e2Jobs(Size) (all []job) {
 	for _, arm := range []string{armNone, armBudget, armVerdict, armOurs} {
-		all = append(all, job{At: "three layers", Arm: arm, Play: playing(func(seed uint64) (Sample, error) {
+		all = append(all, job{At: "three layers", Arm: arm, Play: func(ctx context.Context, seed uint64) (Sample, error) {
 			f := &fan{arm: arm, w: stage(seed)}
-			return f.play(seed)
-		})})
+			return f.play(ctx, seed)
+		}})
 	}
 	return all
 }
@@ -63,7 +65,7 @@ func (f *fan) guard() *client.GuardConfig {
 	return &g
 }
 
-func (f *fan) play(seed uint64) (Sample, error) {
+func (f *fan) play(ctx context.Context, seed uint64) (Sample, error) {
 	if err := f.build(seed); err != nil {
 		return Sample{}, err
 	}
@@ -72,7 +74,9 @@ func (f *fan) play(seed uint64) (Sample, error) {
 	}
 	var before uint64
 	f.w.At(fanWarmup, func() { before = f.leaf.Dispatcher().Door().Counters().Arrivals })
-	f.w.Run(fanWarmup + fanMeasured + fanBudget)
+	if err := simulate.Advance(ctx, f.w, fanWarmup+fanMeasured+fanBudget); err != nil {
+		return Sample{}, err
+	}
 	arrived := f.leaf.Dispatcher().Door().Counters().Arrivals - before
 	return Sample{Figures: map[string]float64{
 		figFan: float64(arrived) / float64(f.calls), figAnsweredNo: float64(f.ended) / float64(f.calls),

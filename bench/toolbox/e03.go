@@ -1,10 +1,12 @@
 package toolbox
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"time"
 
+	"github.com/stillwater-rpc/stillwater/bench/simulate"
 	"github.com/stillwater-rpc/stillwater/credit/admit"
 	"github.com/stillwater-rpc/stillwater/credit/baseline"
 	"github.com/stillwater-rpc/stillwater/credit/client"
@@ -53,10 +55,10 @@ func stormAfter(arm string, size Size) time.Duration {
 
 func e3Jobs(size Size) (all []job) {
 	add := func(offered float64, arm string) {
-		all = append(all, job{At: fmt.Sprintf("%g/s", offered), X: offered, Arm: arm, Play: playing(func(seed uint64) (Sample, error) {
+		all = append(all, job{At: fmt.Sprintf("%g/s", offered), X: offered, Arm: arm, Play: func(ctx context.Context, seed uint64) (Sample, error) {
 			s := &storm{w: stage(seed), rng: rand.New(rand.NewPCG(seed, 0)), arm: arm, offered: offered}
-			return s.play(stormAfter(arm, size), seed)
-		})})
+			return s.play(ctx, stormAfter(arm, size), seed)
+		}})
 	}
 	loads := []float64{240, 400, 800}
 	if size.Full {
@@ -88,7 +90,7 @@ type storm struct {
 	series []float64 // calls answered, by the second
 }
 
-func (s *storm) play(after time.Duration, seed uint64) (Sample, error) {
+func (s *storm) play(ctx context.Context, after time.Duration, seed uint64) (Sample, error) {
 	retry := client.RetryConfig{Attempts: stormAttempts, Budget: unlimited}
 	if s.arm == armBudget {
 		retry.Budget = client.BudgetConfig{}
@@ -107,7 +109,9 @@ func (s *storm) play(after time.Duration, seed uint64) (Sample, error) {
 		s.calls = s.caller.call
 	}
 	s.arrive()
-	s.w.Run(end)
+	if err := simulate.Advance(ctx, s.w, end); err != nil {
+		return Sample{}, err
+	}
 	return s.sample(), audit()
 }
 

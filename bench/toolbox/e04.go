@@ -1,9 +1,11 @@
 package toolbox
 
 import (
+	"context"
 	"fmt"
 	"time"
 
+	"github.com/stillwater-rpc/stillwater/bench/simulate"
 	"github.com/stillwater-rpc/stillwater/credit/admit"
 )
 
@@ -47,9 +49,9 @@ func codelGate(arm string) admit.GateConfig {
 
 func e4Jobs(Size) (all []job) {
 	add := func(at, arm string, burst int, gap, length time.Duration) {
-		all = append(all, job{At: at, Arm: arm, Seeds: 1, Play: playing(func(seed uint64) (Sample, error) {
-			return playCoDel(arm, burst, gap, length, seed)
-		})})
+		all = append(all, job{At: at, Arm: arm, Seeds: 1, Play: func(ctx context.Context, seed uint64) (Sample, error) {
+			return playCoDel(ctx, arm, burst, gap, length, seed)
+		}})
 	}
 	for _, burst := range []int{100, 106, 200, 500} {
 		add(fmt.Sprintf("burst of %d", burst), armCoDel, burst, 0, codelLength)
@@ -63,7 +65,7 @@ func e4Jobs(Size) (all []job) {
 	return all
 }
 
-func playCoDel(arm string, burst int, gap, length time.Duration, seed uint64) (Sample, error) {
+func playCoDel(ctx context.Context, arm string, burst int, gap, length time.Duration, seed uint64) (Sample, error) {
 	w := stage(seed)
 	g := &gated{w: w, gate: admit.NewGate(codelGate(arm)), service: func() time.Duration { return codelService }}
 	w.At(0, func() {
@@ -83,7 +85,9 @@ func playCoDel(arm string, burst int, gap, length time.Duration, seed uint64) (S
 	} else {
 		most = burst - 1
 	}
-	w.Run(length)
+	if err := simulate.Advance(ctx, w, length); err != nil {
+		return Sample{}, err
+	}
 	return Sample{Figures: map[string]float64{
 		figRefusals: float64(g.refused), figQueueMax: float64(most), figQueueEnd: float64(g.gate.Waiting()),
 	}}, g.gate.Audit()

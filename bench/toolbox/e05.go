@@ -1,10 +1,12 @@
 package toolbox
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"time"
 
+	"github.com/stillwater-rpc/stillwater/bench/simulate"
 	"github.com/stillwater-rpc/stillwater/credit/client"
 	"github.com/stillwater-rpc/stillwater/hw/clock"
 	"github.com/stillwater-rpc/stillwater/runtime/sim"
@@ -97,21 +99,21 @@ func e5Jobs(size Size) (all []job) {
 			if arm == armBook && !size.Full {
 				continue
 			}
-			all = append(all, job{Panel: "offered", At: fmt.Sprintf("%g/s", offered), X: offered, Arm: arm, Play: playing(func(seed uint64) (Sample, error) {
+			all = append(all, job{Panel: "offered", At: fmt.Sprintf("%g/s", offered), X: offered, Arm: arm, Play: func(ctx context.Context, seed uint64) (Sample, error) {
 				b := newBackend(seed, throttles[arm](), offered, throttleTakes)
 				b.from = throttleWarmup
 				if arm == armBook {
 					b.from = 2 * time.Minute
 				}
-				b.w.Run(b.from + throttleMeasured)
-				return b.sample(), nil
-			})})
+				err := simulate.Advance(ctx, b.w, b.from+throttleMeasured)
+				return b.sample(), err
+			}})
 		}
 	}
 	for _, arm := range []string{armBook, armOurs} {
-		all = append(all, job{At: outage, Arm: arm, Play: playing(func(seed uint64) (Sample, error) {
-			return playOutage(throttles[arm](), seed)
-		})})
+		all = append(all, job{At: outage, Arm: arm, Play: func(ctx context.Context, seed uint64) (Sample, error) {
+			return playOutage(ctx, throttles[arm](), seed)
+		}})
 	}
 	return all
 }
@@ -193,16 +195,20 @@ func (b *backend) sample() Sample {
 }
 
 // playOutage takes the backend away, and looks how long it takes until it is used again.
-func playOutage(t throttle, seed uint64) (Sample, error) {
+func playOutage(ctx context.Context, t throttle, seed uint64) (Sample, error) {
 	b := newBackend(seed, t, outageOffered, outageTakes)
 	begin := 2 * time.Minute
 	end := begin + outageLength
 	b.w.At(begin, func() { b.down = true })
 	b.w.At(end, func() { b.down = false })
-	b.w.Run(end)
+	if err := simulate.Advance(ctx, b.w, end); err != nil {
+		return Sample{}, err
+	}
 	recovered := time.Duration(-1)
 	for b.w.Elapsed() < end+outageAfter && recovered < 0 {
-		b.w.Run(b.w.Elapsed() + time.Second)
+		if err := simulate.Advance(ctx, b.w, b.w.Elapsed()+time.Second); err != nil {
+			return Sample{}, err
+		}
 		last := int(b.w.Elapsed()/time.Second) - 1
 		if b.w.Elapsed() >= end+outageWindow && last < len(b.slices) && b.slices[last] >= 0.9*outageOffered && b.slices[last]+b.slices[last-1] >= 2*0.95*outageOffered {
 			recovered = b.w.Elapsed() - end - outageWindow

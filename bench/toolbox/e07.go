@@ -1,9 +1,11 @@
 package toolbox
 
 import (
+	"context"
 	"math/rand/v2"
 	"time"
 
+	"github.com/stillwater-rpc/stillwater/bench/simulate"
 	"github.com/stillwater-rpc/stillwater/credit/client"
 	"github.com/stillwater-rpc/stillwater/runtime/sim"
 )
@@ -58,22 +60,22 @@ func e7Jobs(size Size) (all []job) {
 		fan, after = time.Minute, time.Minute
 	}
 	for _, arm := range []string{armNone, armFixed, armOurs} {
-		all = append(all, job{At: fanOut, Arm: arm, Play: playing(func(seed uint64) (Sample, error) {
+		all = append(all, job{At: fanOut, Arm: arm, Play: func(ctx context.Context, seed uint64) (Sample, error) {
 			h, err := newHedging(arm, hedgeFan, seed)
 			if err != nil {
 				return Sample{}, err
 			}
-			return h.fan(fan)
-		})})
+			return h.fan(ctx, fan)
+		}})
 	}
 	for _, arm := range []string{armNone, armFixed, armOurs} {
-		all = append(all, job{At: slowdown, Arm: arm, Play: playing(func(seed uint64) (Sample, error) {
+		all = append(all, job{At: slowdown, Arm: arm, Play: func(ctx context.Context, seed uint64) (Sample, error) {
 			h, err := newHedging(arm, hedgeServers, seed)
 			if err != nil {
 				return Sample{}, err
 			}
-			return h.slowdown(after)
-		})})
+			return h.slowdown(ctx, after)
+		}})
 	}
 	return all
 }
@@ -166,7 +168,7 @@ func (h *hedging) call(at int, done func()) {
 }
 
 // fan makes requests of a call to each server.
-func (h *hedging) fan(length time.Duration) (Sample, error) {
+func (h *hedging) fan(ctx context.Context, length time.Duration) (Sample, error) {
 	h.stalls = true
 	h.poisson(hedgeRequests, hedgeWarmup+length, func() {
 		made, left := h.w.Elapsed(), len(h.sources)
@@ -179,7 +181,9 @@ func (h *hedging) fan(length time.Duration) (Sample, error) {
 			})
 		}
 	})
-	h.w.Run(hedgeWarmup + length + 5*hedgeStall)
+	if err := simulate.Advance(ctx, h.w, hedgeWarmup+length+5*hedgeStall); err != nil {
+		return Sample{}, err
+	}
 	slow := 0
 	for _, d := range h.t.latency {
 		if d > hedgeSlow {
@@ -192,7 +196,7 @@ func (h *hedging) fan(length time.Duration) (Sample, error) {
 }
 
 // slowdown makes single calls, and halves the capacity for a while.
-func (h *hedging) slowdown(after time.Duration) (Sample, error) {
+func (h *hedging) slowdown(ctx context.Context, after time.Duration) (Sample, error) {
 	end := hedgeBegin + hedgeLength + after
 	rate := hedgeLoad * (server{service: hedgeService}).capacity() * hedgeServers
 	h.w.At(hedgeBegin, func() { h.slow = 2 })
@@ -205,7 +209,9 @@ func (h *hedging) slowdown(after time.Duration) (Sample, error) {
 			}
 		})
 	})
-	h.w.Run(end)
+	if err := simulate.Advance(ctx, h.w, end); err != nil {
+		return Sample{}, err
+	}
 	last := int(end / time.Second)
 	for len(h.t.series) < last {
 		h.t.series = append(h.t.series, 0)

@@ -1,10 +1,12 @@
 package toolbox
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"time"
 
+	"github.com/stillwater-rpc/stillwater/bench/simulate"
 	"github.com/stillwater-rpc/stillwater/credit/client"
 	"github.com/stillwater-rpc/stillwater/runtime/sim"
 )
@@ -58,16 +60,18 @@ func between(low, high time.Duration, rng *rand.Rand) time.Duration {
 
 func e8Jobs(Size) (all []job) {
 	for i, j := range jitters {
-		all = append(all, job{At: fmt.Sprintf("%d contenders", jitterContenders), X: float64(i), Arm: j.name, Play: playing(func(seed uint64) (Sample, error) {
+		all = append(all, job{At: fmt.Sprintf("%d contenders", jitterContenders), X: float64(i), Arm: j.name, Play: func(ctx context.Context, seed uint64) (Sample, error) {
 			var calls, done float64
 			for run := range uint64(jitterRuns) {
 				c := contention{w: stage(seed), rng: rand.New(rand.NewPCG(seed, run)), wait: j.wait}
-				c.play()
+				if err := c.play(ctx); err != nil {
+					return Sample{}, err
+				}
 				calls += float64(c.calls) / jitterRuns
 				done += float64(c.w.Elapsed()) / jitterRuns
 			}
 			return Sample{Figures: map[string]float64{figCalls: calls, figDone: done}}, nil
-		})})
+		}})
 	}
 	return all
 }
@@ -82,13 +86,16 @@ type contention struct {
 	done    int
 }
 
-func (c *contention) play() {
+func (c *contention) play(ctx context.Context) error {
 	for range jitterContenders {
 		c.try(1, 0)
 	}
 	for c.done < jitterContenders {
-		c.w.Run(c.w.Elapsed() + time.Millisecond)
+		if err := simulate.Advance(ctx, c.w, c.w.Elapsed()+time.Millisecond); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // try reads after a wait, and writes; n is the number of the try.

@@ -1,9 +1,11 @@
 package toolbox
 
 import (
+	"context"
 	"math/rand/v2"
 	"time"
 
+	"github.com/stillwater-rpc/stillwater/bench/simulate"
 	"github.com/stillwater-rpc/stillwater/credit/baseline"
 	"github.com/stillwater-rpc/stillwater/dispatcher"
 	"github.com/stillwater-rpc/stillwater/runtime/sim"
@@ -36,9 +38,9 @@ func e9Jobs(size Size) (all []job) {
 	}
 	for _, deadline := range []time.Duration{100 * time.Second, 20 * time.Second, 10 * time.Second} {
 		for _, arm := range []string{armNone, armOurs} {
-			all = append(all, job{At: "deadline " + deadline.String(), X: deadline.Seconds(), Arm: arm, Play: playing(func(seed uint64) (Sample, error) {
-				return h.play(arm, deadline, seed)
-			})})
+			all = append(all, job{At: "deadline " + deadline.String(), X: deadline.Seconds(), Arm: arm, Play: func(ctx context.Context, seed uint64) (Sample, error) {
+				return h.play(ctx, arm, deadline, seed)
+			}})
 		}
 	}
 	return all
@@ -50,7 +52,7 @@ type hang struct {
 	cycles time.Duration // deadlines that are measured
 }
 
-func (g hang) play(arm string, deadline time.Duration, seed uint64) (Sample, error) {
+func (g hang) play(ctx context.Context, arm string, deadline time.Duration, seed uint64) (Sample, error) {
 	measured := max(g.cycles*deadline, hangLeast)
 	w := stage(seed)
 	s := server{service: hangTakes, cpus: g.slots, slo: deadline, slots: 1000, serve: dispatcher.ServeConfig{Workers: g.slots, QueueMax: g.slots}, plan: func(k sim.Work, steps []sim.Step) []sim.Step {
@@ -92,7 +94,9 @@ func (g hang) play(arm string, deadline time.Duration, seed uint64) (Sample, err
 		return Sample{}, err
 	}
 	w.At(t.from+measured, func() { _ = source.SetRate(0) })
-	w.Run(t.from + measured + 2*hangTakes)
+	if err := simulate.Advance(ctx, w, t.from+measured+2*hangTakes); err != nil {
+		return Sample{}, err
+	}
 	return Sample{Figures: map[string]float64{
 		figErrors: 1 - float64(t.good)/float64(healthy), figThroughput: t.per(t.good), figInService: float64(m.Dispatcher().Pending()),
 		figP99: float64(t.p99()),

@@ -1,10 +1,12 @@
 package toolbox
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"time"
 
+	"github.com/stillwater-rpc/stillwater/bench/simulate"
 	"github.com/stillwater-rpc/stillwater/credit/baseline"
 	"github.com/stillwater-rpc/stillwater/dispatcher"
 	"github.com/stillwater-rpc/stillwater/runtime/sim"
@@ -45,10 +47,10 @@ func e10Jobs(size Size) (all []job) {
 		measured = 2 * time.Minute
 	}
 	add := func(load float64, clients int, arm string) {
-		all = append(all, job{At: levelPoint(load, clients), X: load, Arm: arm, Clients: clients, Play: playing(func(seed uint64) (Sample, error) {
+		all = append(all, job{At: levelPoint(load, clients), X: load, Arm: arm, Clients: clients, Play: func(ctx context.Context, seed uint64) (Sample, error) {
 			p := &privileged{w: stage(seed), rng: rand.New(rand.NewPCG(seed, 0)), arm: arm, clients: clients}
-			return p.play(load, measured, seed)
-		})})
+			return p.play(ctx, load, measured, seed)
+		}})
 	}
 	for _, load := range []float64{1.5, 3} {
 		add(load, levelClients, armNone)
@@ -77,7 +79,7 @@ type privileged struct {
 	made, good [4]int // by level
 }
 
-func (p *privileged) play(load float64, measured time.Duration, seed uint64) (Sample, error) {
+func (p *privileged) play(ctx context.Context, load float64, measured time.Duration, seed uint64) (Sample, error) {
 	s := server{service: levelService, slo: levelBudget, clients: p.clients}
 	if p.arm != armNone {
 		s.scheme = baseline.Stillwater
@@ -91,7 +93,9 @@ func (p *privileged) play(load float64, measured time.Duration, seed uint64) (Sa
 	}
 	p.rate, p.until = load*s.capacity(), levelWarmup+measured
 	p.arrive()
-	p.w.Run(p.until + levelBudget)
+	if err := simulate.Advance(ctx, p.w, p.until+levelBudget); err != nil {
+		return Sample{}, err
+	}
 	figures, good := map[string]float64{figLeast: 1}, 0
 	for i, l := range levels {
 		figures[l.figure] = float64(p.good[i]) / float64(p.made[i])

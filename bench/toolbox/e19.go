@@ -1,10 +1,12 @@
 package toolbox
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"time"
 
+	"github.com/stillwater-rpc/stillwater/bench/simulate"
 	"github.com/stillwater-rpc/stillwater/credit/baseline"
 	"github.com/stillwater-rpc/stillwater/dispatcher"
 	"github.com/stillwater-rpc/stillwater/runtime/sim"
@@ -46,10 +48,10 @@ func e19Jobs(size Size) (all []job) {
 		length = 3 * time.Minute
 	}
 	for _, arm := range []string{armNone, armGate, armCredits, armOurs} {
-		all = append(all, job{At: fmt.Sprintf("%d servers, one restarts cold", spiralServers), Arm: arm, Play: playing(func(seed uint64) (Sample, error) {
+		all = append(all, job{At: fmt.Sprintf("%d servers, one restarts cold", spiralServers), Arm: arm, Play: func(ctx context.Context, seed uint64) (Sample, error) {
 			s := &spiral{w: stage(seed), rng: rand.New(rand.NewPCG(seed, 0)), arm: arm}
-			return s.play(length, seed)
-		})})
+			return s.play(ctx, length, seed)
+		}})
 	}
 	return all
 }
@@ -75,7 +77,7 @@ type replica struct {
 	asked, silent int // calls that ended in this second, and those of them that were sent and not answered
 }
 
-func (s *spiral) play(length time.Duration, seed uint64) (Sample, error) {
+func (s *spiral) play(ctx context.Context, length time.Duration, seed uint64) (Sample, error) {
 	s.t = &tally{w: s.w, within: spiralTimeout, slice: time.Second, from: spiralSettle}
 	for range spiralServers {
 		if err := s.add(seed); err != nil {
@@ -85,7 +87,9 @@ func (s *spiral) play(length time.Duration, seed uint64) (Sample, error) {
 	s.arrive()
 	s.w.At(spiralSettle, s.check)
 	s.w.At(spiralCrash, func() { s.servers[0].restart() })
-	s.w.Run(length)
+	if err := simulate.Advance(ctx, s.w, length); err != nil {
+		return Sample{}, err
+	}
 	series := s.t.series[:min(int(length/time.Second), len(s.t.series))]
 	for len(series) < int(length/time.Second) {
 		series = append(series, 0)

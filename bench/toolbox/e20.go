@@ -1,8 +1,10 @@
 package toolbox
 
 import (
+	"context"
 	"time"
 
+	"github.com/stillwater-rpc/stillwater/bench/simulate"
 	"github.com/stillwater-rpc/stillwater/credit/baseline"
 	"github.com/stillwater-rpc/stillwater/dispatcher"
 	"github.com/stillwater-rpc/stillwater/runtime/sim"
@@ -41,10 +43,10 @@ func e20Jobs(size Size) (all []job) {
 		length = time.Minute
 	}
 	for _, arm := range []string{armBuffer, armShed, armPress} {
-		all = append(all, job{At: "three stages", Arm: arm, Play: playing(func(seed uint64) (Sample, error) {
+		all = append(all, job{At: "three stages", Arm: arm, Play: func(ctx context.Context, seed uint64) (Sample, error) {
 			p := &pipeline{arm: arm, w: stage(seed), seed: seed}
-			return p.play(length)
-		})})
+			return p.play(ctx, length)
+		}})
 	}
 	return all
 }
@@ -63,7 +65,7 @@ type pipeline struct {
 	work, wasted   time.Duration // of the first two stages
 }
 
-func (p *pipeline) play(length time.Duration) (Sample, error) {
+func (p *pipeline) play(ctx context.Context, length time.Duration) (Sample, error) {
 	if err := p.build(); err != nil {
 		return Sample{}, err
 	}
@@ -75,7 +77,9 @@ func (p *pipeline) play(length time.Duration) (Sample, error) {
 		return Sample{}, err
 	}
 	p.watch()
-	p.w.Run(pipeWarmup + length)
+	if err := simulate.Advance(ctx, p.w, pipeWarmup+length); err != nil {
+		return Sample{}, err
+	}
 	goodput := float64(p.finished) / length.Seconds()
 	return Sample{Figures: map[string]float64{
 		figGoodput: goodput, figShare: goodput / (server{service: pipeLast}).capacity(), figLost: float64(p.lost) / float64(max(p.lost+p.finished, 1)),

@@ -1,10 +1,12 @@
 package toolbox
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"time"
 
+	"github.com/stillwater-rpc/stillwater/bench/simulate"
 	"github.com/stillwater-rpc/stillwater/credit/admit"
 	"github.com/stillwater-rpc/stillwater/credit/baseline"
 	"github.com/stillwater-rpc/stillwater/dispatcher"
@@ -57,10 +59,10 @@ func e23Jobs(size Size) (all []job) {
 		measured = 20 * time.Second
 	}
 	add := func(load float64, clients int, arm string) {
-		all = append(all, job{At: mixPoint(load, clients), X: load, Arm: arm, Clients: 2 * clients, Play: playing(func(seed uint64) (Sample, error) {
+		all = append(all, job{At: mixPoint(load, clients), X: load, Arm: arm, Clients: 2 * clients, Play: func(ctx context.Context, seed uint64) (Sample, error) {
 			m := &mix{w: stage(seed), rng: rand.New(rand.NewPCG(seed, 0)), arm: arm, clients: clients, loads: [2]float64{load, dearLoad}}
-			return m.play(measured, seed)
-		})})
+			return m.play(ctx, measured, seed)
+		}})
 	}
 	arms := []string{armSilent, armByRequests, armByWork, armWeights}
 	add(mixModest, mixClientsFew, armNone)
@@ -107,7 +109,7 @@ func (m *mix) admission() []admit.MethodConfig {
 // busy is how long a call of a kind takes a CPU.
 func (m *mix) busy(kind int) time.Duration { return mixed[kind].service + costs.Receive + costs.Send }
 
-func (m *mix) play(measured time.Duration, seed uint64) (Sample, error) {
+func (m *mix) play(ctx context.Context, measured time.Duration, seed uint64) (Sample, error) {
 	// The mean service of what is asked for.
 	rate := m.loads[0]/m.busy(0).Seconds() + m.loads[1]/m.busy(1).Seconds()
 	s := server{
@@ -127,7 +129,9 @@ func (m *mix) play(measured time.Duration, seed uint64) (Sample, error) {
 	for kind := range mixed {
 		m.arrive(kind)
 	}
-	m.w.Run(m.until + dearBudget)
+	if err := simulate.Advance(ctx, m.w, m.until+dearBudget); err != nil {
+		return Sample{}, err
+	}
 	figures, all, work := map[string]float64{}, 0., [2]float64{}
 	for kind, k := range mixed {
 		figures[k.figure] = float64(m.good[kind]) / float64(m.made[kind])

@@ -40,9 +40,6 @@ func Run(ctx context.Context, o Options) ([]*Table, error) {
 	return s.Run(ctx, o)
 }
 
-// Missed counts the checks that are not met.
-func Missed(tables []*Table) int { return suite.Missed(tables) }
-
 // Small is what a test runs: one seed, and less time where a minute shows no more.
 func Small() Size { return Size{Name: "small", Seeds: 1} }
 
@@ -54,16 +51,6 @@ const (
 	armNone = "none"
 	armOurs = "ours"
 )
-
-// playing makes a job's play of something that has a seed.
-func playing(play func(seed uint64) (Sample, error)) func(context.Context, uint64) (Sample, error) {
-	return func(ctx context.Context, seed uint64) (Sample, error) {
-		if err := ctx.Err(); err != nil {
-			return Sample{}, err
-		}
-		return play(seed)
-	}
-}
 
 func bound(text string, rows []*Row, figure string, limit float64, atLeast bool) Check {
 	return kinds.Bound(text, rows, figure, limit, atLeast)

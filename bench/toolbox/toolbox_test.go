@@ -2,6 +2,7 @@ package toolbox
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"math/rand/v2"
@@ -62,6 +63,31 @@ func TestEveryExperimentHasAControlArm(t *testing.T) {
 		}
 		if controls == 0 {
 			t.Errorf("%s has no control arm", e.ID)
+		}
+	}
+}
+
+// ending is a context that ends when it has been looked at so many times.
+type ending struct {
+	context.Context
+	looks int
+}
+
+func (e *ending) Err() error {
+	if e.looks--; e.looks < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// A run that is under way ends with its context: at the third millisecond here, of minutes.
+func TestRunsUnderWayEnd(t *testing.T) {
+	for _, e := range Experiments() {
+		for _, j := range e.Jobs(Full()) {
+			ctx := &ending{t.Context(), 2}
+			if _, err := j.Play(ctx, 1); !errors.Is(err, context.Canceled) || ctx.looks != -1 {
+				t.Errorf("%s, %s, %s: %v, with %d looks left", e.ID, j.At, j.Arm, err, ctx.looks)
+			}
 		}
 	}
 }

@@ -141,7 +141,7 @@ func (b *bencher) connect() error {
 			return nil
 		}
 		rejected, ok := errors.AsType[*sw.RejectedError](err)
-		shed := ok && rejected.Reason == sw.RejectOverloaded || errors.Is(err, sw.ErrThrottled)
+		shed := ok && (rejected.Reason == sw.RejectOverloaded || rejected.Reason == sw.RejectRateLimited) || errors.Is(err, sw.ErrThrottled)
 		if !shed || ctx.Err() != nil {
 			return callError(b.address, b.f.method, err)
 		}

@@ -46,6 +46,7 @@ var rejections = map[sw.RejectReason]string{
 	sw.RejectCancelled:     "the caller cancelled it",
 	sw.RejectNoSlot:        "the session has too many requests under way: fewer at a time",
 	sw.RejectTooLarge:      "give a shorter payload",
+	sw.RejectRateLimited:   "the client, or the method, has used up the rate that the server gives it: call less often",
 }
 
 // explain finds out how a call ended.

@@ -187,7 +187,7 @@ func TestExplain(t *testing.T) {
 	}
 	for _, reason := range []sw.RejectReason{
 		sw.RejectOverloaded, sw.RejectExpired, sw.RejectUnknownMethod, sw.RejectDraining, sw.RejectCancelled,
-		sw.RejectNoSlot, sw.RejectTooLarge,
+		sw.RejectNoSlot, sw.RejectTooLarge, sw.RejectRateLimited,
 	} {
 		if explain(&sw.RejectedError{Reason: reason}).cure == "" {
 			t.Errorf("no cure for %v", reason)

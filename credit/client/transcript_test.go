@@ -1,58 +1,21 @@
 package client
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/hw/clock"
+	"github.com/stillwater-rpc/stillwater/internal/transcript"
 )
 
-// -rewrite replaces the expected output of the transcripts by the actual one. Commit only a difference that you can explain.
-var rewrite = flag.Bool("rewrite", false, "rewrite testdata")
-
-// TestTranscripts plays testdata/*.txt: stories of a breaker, and of calls that fail. A block is comments and one command, a line of dashes, and what the
-// command must print, up to an empty line.
+// TestTranscripts plays stories of a breaker, and of calls that fail.
 func TestTranscripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no transcripts", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) { play(t, file) })
-	}
-}
-
-func play(t *testing.T, file string) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out []string
-	s := &stage{t: t, now: clock.Time(time.Second), guard: NewGuard(GuardConfig{}), calls: map[string]*Attempts{}, permits: map[string]Permit{}}
-	for block := range strings.SplitSeq(strings.TrimSpace(string(text)), "\n\n") {
-		command, expected, found := strings.Cut(block, "\n----")
-		fields := strings.Fields(command[strings.LastIndex(command, "\n")+1:])
-		if !found && (!*rewrite || strings.HasPrefix(fields[0], "#")) {
-			out = append(out, block) // a comment by itself
-			continue
-		}
-		actual := strings.TrimRight(s.run(fields), "\n")
-		if expected = strings.Trim(expected, "\n"); actual != expected && !*rewrite {
-			t.Errorf("%s: %s\ngot:\n%s\nwant:\n%s", file, strings.Join(fields, " "), actual, expected)
-		}
-		out = append(out, strings.TrimRight(command+"\n----\n"+actual, "\n"))
-	}
-	if *rewrite {
-		if err := os.WriteFile(file, []byte(strings.Join(out, "\n\n")+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	transcript.Play(t, func(t *testing.T) func([]string) string {
+		return (&stage{t: t, now: clock.Time(time.Second), guard: NewGuard(GuardConfig{}), calls: map[string]*Attempts{}, permits: map[string]Permit{}}).run
+	})
 }
 
 // stage is one client of one server.

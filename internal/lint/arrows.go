@@ -10,7 +10,7 @@ import (
 )
 
 // testHelpers may be imported by the test files of any package, whatever the arrows say.
-var testHelpers = []string{"bench/lab", "bench/lab/labtest", "internal/seedtest", "xsk/xsktest", "xsk/xsktest/contract"}
+var testHelpers = []string{"bench/lab", "bench/lab/labtest", "internal/seedtest", "internal/transcript", "xsk/xsktest", "xsk/xsktest/contract"}
 
 // everything, as the target of an arrow, allows all.
 const everything = "everything"

@@ -1,6 +1,11 @@
 package session
 
-import "github.com/stillwater-rpc/stillwater/wire"
+import (
+	"time"
+
+	"github.com/stillwater-rpc/stillwater/hw/clock"
+	"github.com/stillwater-rpc/stillwater/wire"
+)
 
 // State says what is known of a request's number on its slot.
 type State uint8
@@ -10,7 +15,7 @@ const (
 	Fresh    State = iota // never seen: it may run
 	Pending               // received, and not answered yet
 	Answered              // answered; the reply is kept
-	Rejected              // refused; the reason is kept
+	Rejected              // refused; the refusal is kept
 	Stale                 // below what the slot or the session has seen: ignore
 )
 
@@ -27,51 +32,72 @@ type Slots[R any] struct {
 }
 
 type slot[R any] struct {
-	next   wire.Number // numbers below it were seen on this slot
-	state  State
+	next    wire.Number // numbers below it were seen on this slot
+	state   State
+	refusal keptRefusal // once refused
+	req     *R          // while pending
+	reply   []byte      // once answered; its memory is used again
+}
+
+// Refusal is what a reject says.
+type Refusal struct {
+	Reason     wire.RejectReason
+	Advice     wire.Advice
+	RetryAfter time.Duration // from now; 0 = nobody said
+}
+
+// keptRefusal is a Refusal in what the state leaves of a word.
+type keptRefusal struct {
 	reason wire.RejectReason
-	req    *R     // while pending
-	reply  []byte // once answered; its memory is used again
+	advice wire.Advice
+	until  uint32 // when RetryAfter is over, >> untilShift
+}
+
+// untilShift makes an instant fit 32 bits: units of 8 us, which wrap after nine hours, when nobody asks again any more.
+const untilShift = 13
+
+func keep(now clock.Time, r Refusal) keptRefusal {
+	return keptRefusal{r.Reason, r.Advice, uint32(now.Add(r.RetryAfter) >> untilShift)}
 }
 
 // Lookup says what is known of number n on the slot, with the request object if it is pending.
-func (t *Slots[R]) Lookup(n wire.Number, s wire.Slot) (State, *R, wire.RejectReason) {
+func (t *Slots[R]) Lookup(n wire.Number, s wire.Slot) (State, *R) {
 	if int(s) >= len(t.entries) {
-		return Fresh, nil, 0
+		return Fresh, nil
 	}
 	e := &t.entries[s]
 	switch {
 	case n >= e.next:
-		return Fresh, nil, 0
+		return Fresh, nil
 	case n == e.next-1:
-		return e.state, e.req, e.reason
+		return e.state, e.req
 	default:
-		return Stale, nil, 0
+		return Stale, nil
 	}
 }
 
 // Begin puts a fresh request on the slot. One that was pending there comes back: its client has given it up.
 func (t *Slots[R]) Begin(n wire.Number, s wire.Slot, req *R) (before *R) {
-	before = t.set(n, s, Pending, 0, req)
-	return before
+	return t.set(n, s, slot[R]{state: Pending, req: req})
 }
 
 // Reject records that number n was refused without running.
-func (t *Slots[R]) Reject(n wire.Number, s wire.Slot, reason wire.RejectReason) (before *R) {
-	return t.set(n, s, Rejected, reason, nil)
+func (t *Slots[R]) Reject(now clock.Time, n wire.Number, s wire.Slot, r Refusal) (before *R) {
+	return t.set(n, s, slot[R]{state: Rejected, refusal: keep(now, r)})
 }
 
-func (t *Slots[R]) set(n wire.Number, s wire.Slot, state State, reason wire.RejectReason, req *R) (before *R) {
+func (t *Slots[R]) set(n wire.Number, s wire.Slot, to slot[R]) (before *R) {
 	t.grow(int(s) + 1)
 	e := &t.entries[s]
 	before = e.req
 	if before != nil {
 		t.live--
 	}
-	if req != nil {
+	if to.req != nil {
 		t.live++
 	}
-	*e = slot[R]{next: n + 1, state: state, reason: reason, req: req, reply: e.reply[:0]}
+	to.next, to.reply = n+1, e.reply[:0]
+	*e = to
 	return before
 }
 
@@ -92,6 +118,13 @@ func (t *Slots[R]) Answer(n wire.Number, s wire.Slot) (reply *[]byte) {
 
 // Kept is the answer on a slot whose state is Answered.
 func (t *Slots[R]) Kept(s wire.Slot) []byte { return t.entries[s].reply }
+
+// Refused is the refusal on a slot whose state is Rejected, as it is to be said at now.
+func (t *Slots[R]) Refused(now clock.Time, s wire.Slot) Refusal {
+	k := t.entries[s].refusal
+	left := int32(k.until - uint32(now>>untilShift)) // serial-number arithmetic
+	return Refusal{k.reason, k.advice, time.Duration(max(left, 0)) << untilShift}
+}
 
 // Next is the highest number seen on any slot, plus one.
 func (t *Slots[R]) Next() (next wire.Number) {

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"testing"
+	"time"
 
+	"github.com/stillwater-rpc/stillwater/hw/clock"
 	"github.com/stillwater-rpc/stillwater/internal/seedtest"
 	"github.com/stillwater-rpc/stillwater/wire"
 )
@@ -16,15 +18,15 @@ type slowSlots struct {
 	seen map[wire.Slot]slot[request]
 }
 
-func (s *slowSlots) lookup(n wire.Number, at wire.Slot) (State, *request, wire.RejectReason) {
+func (s *slowSlots) lookup(n wire.Number, at wire.Slot) (State, *request) {
 	e, ok := s.seen[at]
 	switch {
 	case !ok || n >= e.next:
-		return Fresh, nil, 0
+		return Fresh, nil
 	case n+1 == e.next:
-		return e.state, e.req, e.reason
+		return e.state, e.req
 	}
-	return Stale, nil, 0
+	return Stale, nil
 }
 
 func TestSlotsAgainstTwin(t *testing.T) {
@@ -35,12 +37,15 @@ func TestSlotsAgainstTwin(t *testing.T) {
 		for step := range 2000 {
 			n, s := wire.Number(rng.IntN(reach)), wire.Slot(rng.IntN(slots))
 			before := twin.seen[s]
-			state, req, reason := table.Lookup(n, s)
-			if ws, wr, wreason := twin.lookup(n, s); state != ws || req != wr || reason != wreason {
+			state, req := table.Lookup(n, s)
+			if ws, wr := twin.lookup(n, s); state != ws || req != wr {
 				t.Fatalf("step %d: %d on %d is %d, want %d", step, n, s, state, ws)
 			}
 			if state == Answered && !bytes.Equal(table.Kept(s), before.reply) {
 				t.Fatalf("step %d: kept %q, want %q", step, table.Kept(s), before.reply)
+			}
+			if state == Rejected && table.Refused(0, s) != (Refusal{before.refusal.reason, before.refusal.advice, 0}) {
+				t.Fatalf("step %d: kept %+v, want %+v", step, table.Refused(0, s), before.refusal)
 			}
 			switch rng.IntN(20) {
 			default:
@@ -53,8 +58,9 @@ func TestSlotsAgainstTwin(t *testing.T) {
 				}
 			case 0, 1:
 				if state == Fresh {
-					twin.seen[s] = slot[request]{next: n + 1, state: Rejected, reason: wire.RejectDraining}
-					if table.Reject(n, s, wire.RejectDraining) != before.req {
+					r := Refusal{Reason: wire.RejectReason(1 + rng.IntN(8)), Advice: wire.Advice(rng.IntN(2))}
+					twin.seen[s] = slot[request]{next: n + 1, state: Rejected, refusal: keptRefusal{reason: r.Reason, advice: r.Advice}}
+					if table.Reject(0, n, s, r) != before.req {
 						t.Fatal("the wrong request was pushed off")
 					}
 				}
@@ -127,8 +133,23 @@ func TestSlotsGrowth(t *testing.T) {
 	if table.Begin(0, 5, &request{}) != nil || table.Live() != 1 || cap(table.entries) != SlotsMax {
 		t.Error("a cleared table is not empty, or its memory is gone")
 	}
-	if s, _, _ := table.Lookup(0, SlotsMax-1); s != Fresh {
+	if s, _ := table.Lookup(0, SlotsMax-1); s != Fresh {
 		t.Error("something is left of the session before")
+	}
+}
+
+// Who asks again is told what is left of the wait, to 8 us, and nothing when it is over; also where the kept instant wraps.
+func TestRefusedAgain(t *testing.T) {
+	for _, start := range []clock.Time{1, 1<<(32+untilShift) - 1<<20, 1<<62 - 1<<40} {
+		table := &Slots[request]{}
+		said := Refusal{wire.RejectRateLimited, wire.AdviceNone, 500 * time.Millisecond}
+		table.Reject(start, 7, 3, said)
+		for _, after := range []time.Duration{0, time.Microsecond, 100 * time.Millisecond, 499 * time.Millisecond, 501 * time.Millisecond, time.Hour} {
+			got, want := table.Refused(start.Add(after), 3), max(said.RetryAfter-after, 0)
+			if d := (got.RetryAfter - want).Abs(); got.Reason != said.Reason || got.Advice != said.Advice || d > 1<<untilShift || want == 0 && got.RetryAfter != 0 {
+				t.Errorf("from %d, after %v: %+v, want %v", start, after, got, want)
+			}
+		}
 	}
 }
 
