@@ -67,6 +67,8 @@ func (d *Dispatcher) enter(c *Call) {
 	}
 	if s.pace.limits.Ask {
 		d.ask(s)
+	} else {
+		d.askIfSilent(s)
 	}
 	if c.NoWait { // the probe that pump may have sent is for the next one
 		d.finishCall(c, OutcomeExpired)

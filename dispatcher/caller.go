@@ -319,6 +319,7 @@ func (d *Dispatcher) transmit(c *Call, again bool) {
 		c.Retransmissions++
 		d.stats.Retransmissions++
 		c.interval = min(2*c.interval, rtoMax)
+		d.askIfSilent(s)
 	} else {
 		c.interval = s.conn.rto(d.cfg.RTOInitial)
 		d.stats.RequestsSent++
@@ -392,6 +393,14 @@ func (d *Dispatcher) armProbe(s *Session) {
 		d.ask(s)
 	}
 	d.caller.probes.Arm(&s.probe, s.gate.NextProbe())
+}
+
+// askIfSilent asks for a credit beside what is outstanding. Its answers would bring one, but none has come for a lease: what runs may run for long, or stand in a long queue, and the calls
+// behind it need not wait for that. It is asked when a call begins to wait, and whenever an answer is asked for again.
+func (d *Dispatcher) askIfSilent(s *Session) {
+	if s.gate.Silent(d.now) && !s.out.Full() && s.gate.ProbeDue(d.now, s.waiting.Len()+s.refused, 0) {
+		d.ask(s)
+	}
 }
 
 // ask tells the server how much the session wants to send. One that is being registered has said so in its registration.

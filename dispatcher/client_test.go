@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stillwater-rpc/stillwater/credit/client"
 	"github.com/stillwater-rpc/stillwater/wire"
 )
 
@@ -306,4 +307,39 @@ func TestCancelBeforeTheSessionIsRegistered(t *testing.T) {
 	}
 	client.audit()
 	server.audit()
+}
+
+// The fault: what runs for long, or stands in a long queue, keeps the calls behind it from a credit, since its answer is what would bring one. Once nothing was said for a lease, they ask.
+func TestWaitingBesideALongCallAsksForCredit(t *testing.T) {
+	w, p, c, s := pretend(t)
+	c.call(s, 1, 0)
+	p.settle()
+	p.accept(s, 41, 1) // which the first call has
+	heard := w.now
+	c.call(s, 2, 0)
+	w.run(heard.Add(client.DefaultLease - 1))
+	if n := len(p.all(wire.TypeProbe)); n != 0 {
+		t.Fatalf("%d probes before the lease is over, while an answer may bring a credit", n)
+	}
+	w.run(heard.Add(client.DefaultLease + 2*rtoMax)) // the first call's answer is asked for again meanwhile
+	if n := len(p.all(wire.TypeProbe)); n == 0 || s.waiting.Len() != 1 {
+		t.Fatalf("%d probes; %d calls wait", n, s.waiting.Len())
+	}
+	p.say(&wire.CreditUpdate{Session: s.local, Limit: 5, Seq: 2})
+	p.settle()
+	if s.waiting.Len() != 0 || s.out.Len() != 2 {
+		t.Fatalf("with a credit, %d calls wait and %d are sent", s.waiting.Len(), s.out.Len())
+	}
+	// The credits that are left are forgotten in turn. A call that comes then asks at once.
+	w.run(w.now.Add(2 * client.DefaultLease))
+	before := len(p.all(wire.TypeProbe))
+	c.call(s, 3, 0)
+	p.settle()
+	if n := len(p.all(wire.TypeProbe)) - before; n != 1 || s.waiting.Len() != 1 {
+		t.Fatalf("beside calls that run for long: %d probes, %d calls wait", n, s.waiting.Len())
+	}
+	p.say(&wire.CreditUpdate{Session: s.local, Limit: 5, Seq: 2}) // the server stands by what it said
+	if s.waiting.Len() != 0 {
+		t.Fatal("what was forgotten is not given back")
+	}
 }

@@ -161,7 +161,7 @@ func TestServeInEveryState(t *testing.T) {
 // TestConfigsRefused are settings that cannot be meant.
 func TestConfigsRefused(t *testing.T) {
 	for name, cfg := range map[string]sw.ServerConfig{
-		"SLO": {SLO: -1}, "workers": {Workers: -1}, "parallel": {Parallel: -1}, "drain timeout": {DrainTimeout: -1},
+		"SLO": {SLO: -1}, "workers": {Workers: -1}, "parallel": {Parallel: -1}, "queue": {QueueMax: -1}, "drain timeout": {DrainTimeout: -1},
 		"slots": {Endpoint: sw.EndpointConfig{Slots: -1}}, "many slots": {Endpoint: sw.EndpointConfig{Slots: 1025}},
 		"interface": {Endpoint: sw.EndpointConfig{Interface: "no-such-if", RequireXDP: true}},
 	} {

@@ -66,6 +66,33 @@ func TestRejectedOverloaded(t *testing.T) {
 	})
 }
 
+// TestRejectedQueueFull has a queue for one behind a blocked worker: the next one is refused, and when there is room again, another is not.
+func TestRejectedQueueFull(t *testing.T) {
+	everywhere(t, func(t *testing.T, p place) {
+		g := newGate()
+		srv, cli := start(t, p, sw.ServerConfig{Scheme: sw.SchemeNone, Workers: 1, Parallel: 1, QueueMax: 1}, map[string]sw.Handler{"gate": g.handle})
+		first := later(&cli.Session, context.Background(), "gate", nil)
+		within(t, "the handler is called", g.entered)
+		// Each is a session's first request, which needs no credit.
+		queued := later(session(t, cli), context.Background(), "gate", nil)
+		await(t, "one waits", func() bool { return statsOf(t, srv.Endpoint()).Queued == 1 })
+		_, err := session(t, cli).Call(timeout(t, guard), "gate", nil, nil)
+		if reason, stop := rejection(err); reason != sw.RejectOverloaded || !stop {
+			t.Errorf("behind a full queue: %v", err)
+		}
+		g.open()
+		for _, call := range []<-chan error{first, queued} {
+			if err := within(t, "an admitted call", call); err != nil {
+				t.Errorf("an admitted call: %v", err)
+			}
+		}
+		if _, err := cli.Call(timeout(t, guard), "gate", nil, nil); err != nil {
+			t.Errorf("when nobody waits any more: %v", err)
+		}
+		audit(t, srv.Endpoint(), cli.Endpoint())
+	})
+}
+
 // session opens one more session.
 func session(t *testing.T, cli *sw.Client) *sw.Session {
 	t.Helper()

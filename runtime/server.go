@@ -84,6 +84,9 @@ type ServerConfig struct {
 	Tuning SchemeParams
 	// Workers bounds the requests in service, blocked ones included. 0 = 256. Each of several dispatchers has its part of them, and at least one.
 	Workers int
+	// QueueMax bounds the requests that wait; those beyond it are refused. 0 = 131,072, which bounds nothing but memory. It is for a server whose scheme does not keep the queue
+	// short, as SchemeNone: a count of what waits is a time only where all requests take as long. It is shared out in the same way.
+	QueueMax int
 	// AdaptWorkers lets fewer into service while handlers take longer than twice what they take alone, since they wait for a device or for each other: what
 	// waits inside them is seen by nobody, what waits in the queue drives the control. It is not for handlers that call this same server.
 	AdaptWorkers bool
@@ -134,9 +137,9 @@ func (c *ServerConfig) endpoint() EndpointConfig {
 // NewServer opens the port and makes it ready. Requests are answered from [Server.Serve] on; callers that come earlier find
 // nobody, and their requests are sent again.
 func NewServer(cfg ServerConfig) (*Server, error) {
-	if cfg.SLO < 0 || cfg.Workers < 0 || cfg.Parallel < 0 || cfg.DrainTimeout < 0 {
-		return nil, fmt.Errorf("server with SLO %v, %d workers, %d parallel, drain timeout %v: none may be negative",
-			cfg.SLO, cfg.Workers, cfg.Parallel, cfg.DrainTimeout)
+	if cfg.SLO < 0 || cfg.Workers < 0 || cfg.Parallel < 0 || cfg.QueueMax < 0 || cfg.DrainTimeout < 0 {
+		return nil, fmt.Errorf("server with SLO %v, %d workers, %d parallel, a queue of %d, drain timeout %v: none may be negative",
+			cfg.SLO, cfg.Workers, cfg.Parallel, cfg.QueueMax, cfg.DrainTimeout)
 	}
 	if _, err := baseline.Lookup(cfg.Scheme, cfg.Tuning); err != nil {
 		return nil, err
@@ -182,7 +185,7 @@ func (s *Server) serveConfig(i int) (dispatcher.ServeConfig, error) {
 	cfg := dispatcher.ServeConfig{
 		Credit:  credit.NewLedger(ledger, scheme.NewController()),
 		Workers: share(cmp.Or(s.cfg.Workers, dispatcher.WorkersDefault), i, count), Parallel: parallel,
-		QueueMax: share(dispatcher.QueueDefault, i, count), AdaptWorkers: s.cfg.AdaptWorkers,
+		QueueMax: share(cmp.Or(s.cfg.QueueMax, dispatcher.QueueDefault), i, count), AdaptWorkers: s.cfg.AdaptWorkers,
 		TargetDelay: scheme.TargetDelay, DropThreshold: scheme.DropThreshold, Admission: s.admission(),
 	}
 	if s.cfg.Weight != nil {

@@ -1,6 +1,7 @@
 package child
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/stillwater-rpc/stillwater/bench/callers"
 	"github.com/stillwater-rpc/stillwater/bench/checker"
 	"github.com/stillwater-rpc/stillwater/bench/lab"
 	"github.com/stillwater-rpc/stillwater/bench/load"
@@ -37,6 +39,10 @@ type ServeRequest struct {
 	Log     string          `json:"log"`      // path of a checker.Log for the executions; "" = none
 	Boot    uint32          `json:"boot"`     // how they name this life of the server
 	PinPath string          `json:"pin_path"` // the pinned program to serve on; "" = one of its own
+
+	Single    *target.Slow `json:"single"`    // serve target.MethodSingle, by one worker; nil = the other methods, by as many as there may be
+	QueueMax  int          `json:"queue_max"` // of the configuration, as is Admission
+	Admission sw.Admission `json:"admission"`
 	Transport
 }
 
@@ -45,6 +51,8 @@ type Transport struct {
 	UDP       bool    `json:"udp"`        // kernel UDP, also where AF_XDP is to be had
 	Mode      sw.Mode `json:"mode"`       // on an interface: 0 = the best of AF_XDP
 	NoPacking bool    `json:"no_packing"` // one message a packet: what a port can do, without the help of packing
+	Sleep     bool    `json:"sleep"`      // an idle end blocks, as it does by itself, instead of polling for ever
+	Slots     int     `json:"slots"`      // outstanding requests of a session; 0 = 64
 
 	Faults faults.Config `json:"faults"` // of what this end receives and sends
 }
@@ -63,6 +71,7 @@ type DialRequest struct {
 	Scheme   string          `json:"scheme"` // of the server
 	Tuning   sw.SchemeParams `json:"tuning"`
 	Log      string          `json:"log"` // path of a checker.Log for the outcomes; "" = none
+	Retry    sw.RetryConfig  `json:"retry"`
 	Transport
 }
 
@@ -114,7 +123,10 @@ func (c *child) enter(raw json.RawMessage) (any, error) {
 // endpoint is the configuration that follows from the place.
 func (c *child) endpoint(port uint16, t Transport) sw.EndpointConfig {
 	cfg := sw.EndpointConfig{
-		Port: port, Spin: spinForever, TrustedNetwork: true, Address: c.place.Address.Addr(), NoPacking: t.NoPacking, Slots: slots,
+		Port: port, Spin: spinForever, TrustedNetwork: true, Address: c.place.Address.Addr(), NoPacking: t.NoPacking, Slots: cmp.Or(t.Slots, slots),
+	}
+	if t.Sleep {
+		cfg.Spin = 0
 	}
 	if c.place.Namespaced && !t.UDP {
 		cfg.Interface, cfg.Mode, cfg.RequireXDP = c.place.Interface, t.Mode, t.Mode != sw.ModeUDP
@@ -186,9 +198,13 @@ func (s *serverChild) serve(r ServeRequest) (any, error) {
 	}
 	endpoint := s.endpoint(port, r.Transport)
 	endpoint.PinPath = r.PinPath
-	srv, err := sw.NewServer(sw.ServerConfig{
-		Endpoint: endpoint, SLO: r.SLO, Scheme: r.Scheme, Tuning: r.Tuning, NoFloor: r.NoFloor,
-	})
+	cfg := sw.ServerConfig{
+		Endpoint: endpoint, SLO: r.SLO, Scheme: r.Scheme, Tuning: r.Tuning, NoFloor: r.NoFloor, QueueMax: r.QueueMax, Admission: r.Admission,
+	}
+	if r.Single != nil {
+		cfg.Workers, cfg.Parallel = 1, 1
+	}
+	srv, err := sw.NewServer(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -203,7 +219,10 @@ func (s *serverChild) serve(r ServeRequest) (any, error) {
 }
 
 func (s *serverChild) register(srv *sw.Server, r ServeRequest) error {
-	if r.Log == "" {
+	switch {
+	case r.Single != nil:
+		return target.NewSingle(*r.Single).Register(srv)
+	case r.Log == "":
 		return target.Register(srv)
 	}
 	if err := s.openLog(r.Log); err != nil {
@@ -269,6 +288,7 @@ func Client(cpu int) error {
 		"dial":       decode(c.dial),
 		"open":       decode(c.open),
 		"closed":     decode(c.closed),
+		"callers":    decode(c.callers),
 		"stats":      decode(func(struct{}) (any, error) { return c.stats() }),
 		"audit":      decode(func(struct{}) (any, error) { return nil, c.audit() }),
 		"credits":    decode(func(struct{}) (any, error) { return c.credits() }),
@@ -289,7 +309,7 @@ func (c *clientChild) dial(r DialRequest) (any, error) {
 		return nil, err
 	}
 	client, err := sw.Dial(context.Background(), r.Address, sw.ClientConfig{
-		Endpoint: c.endpoint(0, r.Transport), Scheme: r.Scheme, Tuning: r.Tuning,
+		Endpoint: c.endpoint(0, r.Transport), Scheme: r.Scheme, Tuning: r.Tuning, Retry: r.Retry,
 	})
 	if err != nil {
 		return nil, err
@@ -337,6 +357,14 @@ func (c *clientChild) closed(r ClosedRequest) (any, error) {
 	}
 	result.Histograms = nil
 	return result, nil
+}
+
+// callers has callers make their calls over the sessions.
+func (c *clientChild) callers(p callers.Plan) (any, error) {
+	if c.issuer == nil {
+		return nil, errNotDialed
+	}
+	return p.Run(context.Background(), c.issuer.Sessions())
 }
 
 // round has each session make one call without work, one after the other.

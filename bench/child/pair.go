@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/stillwater-rpc/stillwater/bench/callers"
 	"github.com/stillwater-rpc/stillwater/bench/lab"
 	"github.com/stillwater-rpc/stillwater/bench/load"
 	sw "github.com/stillwater-rpc/stillwater/runtime"
@@ -22,6 +23,8 @@ type Config struct {
 	Stderr                 io.Writer
 	Loopback               bool // kernel UDP on loopback instead of namespaces
 	IPv6                   bool
+	// Shared has both processes take the CPUs as they come, with Go's own settings: for loads that need no CPU of their own.
+	Shared bool
 	// ServerUser is whom the server's process runs as, with its files; nil = as this process. See [lab.Node].
 	ServerUser  *lab.User
 	ServerFiles []*os.File
@@ -40,7 +43,10 @@ const grace = 20 * time.Second
 func Start(ctx context.Context, cfg Config) (*Pair, error) {
 	env := []string{"GOMAXPROCS=1", "GOGC=400"}
 	serverCPU, clientCPU := "--cpu=-1", "--cpu=-1"
-	if runtime.NumCPU() >= 2 {
+	switch {
+	case cfg.Shared:
+		env = nil
+	case runtime.NumCPU() >= 2:
 		serverCPU, clientCPU = "--cpu=1", "--cpu=0"
 	}
 	l, err := lab.Start(ctx, lab.Config{
@@ -89,6 +95,12 @@ func (p *Pair) ServeAndDial(ctx context.Context, s ServeRequest, sessions int) (
 // Open runs an open loop.
 func (p *Pair) Open(ctx context.Context, method string, loop load.OpenLoop) (r load.Result, err error) {
 	err = p.Lab.Client.Call(ctx, "open", OpenRequest{Method: method, Loop: loop}, &r)
+	return r, err
+}
+
+// Callers has callers make their calls.
+func (p *Pair) Callers(ctx context.Context, plan callers.Plan) (r callers.Result, err error) {
+	err = p.Lab.Client.Call(ctx, "callers", plan, &r)
 	return r, err
 }
 

@@ -117,6 +117,7 @@ type Run struct {
 	json     *report.JSONLines // nil = a table
 	progress *report.Progress
 	done     int64
+	parts    int64 // of a round; 0 = it is one
 	met      []string
 	missed   []string
 }
@@ -164,10 +165,19 @@ func (r *Run) Row(t *report.Table, object any, cells ...any) error {
 	return t.Row(cells...)
 }
 
-// Advance notes that a round is done.
+// Parts says that rounds have so many parts, each of which Advance notes.
+func (r *Run) Parts(count int) {
+	r.parts = int64(count)
+	r.progress.Max(r.parts * int64(r.Rounds))
+}
+
+// Doing says what goes on now, where progress is shown.
+func (r *Run) Doing(format string, args ...any) { r.progress.Describe(fmt.Sprintf(format, args...)) }
+
+// Advance notes that a round is done, or a part of one.
 func (r *Run) Advance() {
 	r.done++
-	r.progress.Describe(fmt.Sprintf("round %d of %d", min(r.done+1, int64(r.Rounds)), r.Rounds))
+	r.progress.Describe(fmt.Sprintf("round %d of %d", min(r.done/max(r.parts, 1)+1, int64(r.Rounds)), r.Rounds))
 	r.progress.Set(r.done)
 }
 

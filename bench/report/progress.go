@@ -49,6 +49,9 @@ func (p *Progress) Set(done int64) {
 	p.do(func(b *progressbar.ProgressBar) { _ = b.Set64(done) }) // a terminal that went away is not this program's trouble
 }
 
+// Max changes how many steps there are.
+func (p *Progress) Max(total int64) { p.do(func(b *progressbar.ProgressBar) { b.ChangeMax64(total) }) }
+
 // Describe says what is going on now.
 func (p *Progress) Describe(text string) {
 	p.do(func(b *progressbar.ProgressBar) { b.Describe(text) })

@@ -155,6 +155,18 @@ func TestProgressStepsAside(t *testing.T) {
 	}
 }
 
+// TestProgressMax has more steps than were said at first.
+func TestProgressMax(t *testing.T) {
+	var screen bytes.Buffer
+	p := newProgress(&screen, true, 1, "sweep")
+	p.Max(4)
+	p.Set(2)
+	p.Close()
+	if !strings.Contains(screen.String(), "50%") {
+		t.Errorf("two of four steps: %q", screen.String())
+	}
+}
+
 func TestProgressOffATerminal(t *testing.T) {
 	f, err := os.Create(t.TempDir() + "/log")
 	if err != nil {

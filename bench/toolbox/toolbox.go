@@ -2,6 +2,7 @@ package toolbox
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/stillwater-rpc/stillwater/bench/suite"
 )
@@ -38,6 +39,21 @@ func Run(ctx context.Context, o Options) ([]*Table, error) {
 		Kinds: kinds, Experiments: Experiments(),
 	}
 	return s.Run(ctx, o)
+}
+
+// Play runs one line of an experiment, with one seed: an arm at a point, as the table names them.
+func Play(ctx context.Context, id, point, arm string, size Size, seed uint64) (Sample, error) {
+	for _, e := range Experiments() {
+		if e.ID != id {
+			continue
+		}
+		for _, j := range e.Jobs(size) {
+			if j.At == point && j.Arm == arm {
+				return j.Play(ctx, seed)
+			}
+		}
+	}
+	return Sample{}, fmt.Errorf("%w: %s has no %q at %q", ErrOptions, id, arm, point)
 }
 
 // Small is what a test runs: one seed, and less time where a minute shows no more.

@@ -94,6 +94,9 @@ func (g *Gate) Heard() bool { return g.applied != 0 }
 // Forgotten reports whether the lease of the limit ran out since it was applied.
 func (g *Gate) Forgotten() bool { return g.forgotten }
 
+// Silent reports whether no limit has come for a lease, since the first: who waits for an answer to bring one may ask for it.
+func (g *Gate) Silent(now clock.Time) bool { return g.applied != 0 && now >= g.applied.Add(g.lease) }
+
 // Unused returns the number of credits. A limit below next, revoked too late, is none.
 func (g *Gate) Unused() uint64 {
 	if !g.CanSend() {

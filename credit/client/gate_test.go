@@ -90,6 +90,23 @@ func TestGateLease(t *testing.T) {
 	}
 }
 
+// Silent is the server of whom no limit was heard for a lease, from the first one on.
+func TestGateSilent(t *testing.T) {
+	g := NewGate(0)
+	now := clock.Time(time.Second)
+	if g.Silent(now.Add(time.Hour)) {
+		t.Fatal("silent before it ever spoke")
+	}
+	g.Apply(now, 1, 1)
+	if g.Silent(now.Add(DefaultLease-1)) || !g.Silent(now.Add(DefaultLease)) {
+		t.Fatal("not silent from a lease on")
+	}
+	g.Apply(now.Add(DefaultLease), 1, 1)
+	if g.Silent(now.Add(DefaultLease)) {
+		t.Fatal("silent while it says the same again")
+	}
+}
+
 // The fault: a lost registration or credit update stalls a client for ever. Every wait ends, and waits double.
 func TestGateProbes(t *testing.T) {
 	g := NewGate(0)
