@@ -49,6 +49,8 @@ type Route struct {
 	// InService bounds how many of them are in handlers at once, beside the permits of all others, so that those who wait for a slow device do not have all
 	// permits; 0 = they take part in Config.Permits.
 	InService int
+	// Weight is their part of a server that has too much to do, beside other routes without an InService; 0 = 1, and while no route has one there are no parts.
+	Weight int
 	// Level is for those that say none; Unset = Critical.
 	Level admit.Level
 	// Exempt lets them pass whatever happens, and counts nothing: health checks, and connections that last, such as WebSockets.

@@ -97,7 +97,7 @@ func (c *Control) newRoute(r Route) *Lane {
 	case r.InService > 0:
 		l.queue = c.newQueue(r.InService)
 	}
-	l.method = admit.NewMethod(admit.MethodConfig{Cost: r.Cost, Rate: r.Rate, Burst: r.Burst, Level: r.Level})
+	l.method = admit.NewMethod(admit.MethodConfig{Cost: r.Cost, Rate: r.Rate, Burst: r.Burst, Weight: r.Weight, Level: r.Level})
 	return l
 }
 

@@ -17,14 +17,17 @@ type Admission = dispatcher.Admission
 
 // MethodConfig is what a server asks of the requests of one method. The zero value asks nothing.
 type MethodConfig struct {
-	// Cost is what one request costs, in units; 0 = 1. Rates, floors and shares are in units, so that cheap critical calls are not refused for expensive
-	// batch ones.
+	// Cost is what one request costs, in units: rates, floors and shares are in units, so that cheap critical calls are not refused for expensive
+	// batch ones. 0 = 1 for rates; for floors and shares, what the requests of each method were learnt to take, if no method says a cost.
 	Cost int
 	// Rate and Burst bound the units a second that are let in, of all clients together; rate 0 = any, burst 0 = a tenth of a second of the rate.
 	Rate, Burst int
 	// InService bounds how many are in their handlers at once, for a method that waits for a device or a database; 0 = any. What waits for it waits by
 	// itself, and is refused by how long that will take: it is no load to others.
 	InService int
+	// Weight is its part of a server that has too much to do, beside those of the other methods; 0 = 1. While no method has a weight there are no parts. What it
+	// sends beyond its part is refused as sheddable calls are.
+	Weight int
 	// Criticality is for requests that say none; unset = Critical.
 	Criticality wire.Criticality
 }
@@ -34,6 +37,8 @@ func (c *MethodConfig) check() error {
 	switch {
 	case c.Cost < 0 || c.Cost > admit.CostMax:
 		return fmt.Errorf("cost %d: must be 1 to %d units; 0 = 1", c.Cost, admit.CostMax)
+	case c.Weight < 0 || c.Weight > admit.WeightMax:
+		return fmt.Errorf("weight %d: must be 1 to %d; 0 = 1, beside methods that have one", c.Weight, admit.WeightMax)
 	case c.Rate < 0 || c.Burst < 0 || c.InService < 0:
 		return fmt.Errorf("rate %d, burst %d, %d in service: none may be negative; 0 = no bound", c.Rate, c.Burst, c.InService)
 	case c.Burst > 0 && c.Rate == 0:
@@ -46,7 +51,7 @@ func (c *MethodConfig) check() error {
 
 // part is what one of several dispatchers has of it.
 func (c *MethodConfig) part(i, n int) admit.MethodConfig {
-	m := admit.MethodConfig{Cost: c.Cost, Level: admit.Level(c.Criticality)}
+	m := admit.MethodConfig{Cost: c.Cost, Weight: c.Weight, Level: admit.Level(c.Criticality)}
 	if c.Rate > 0 {
 		m.Rate = share(c.Rate, i, n)
 	}

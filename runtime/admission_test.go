@@ -63,7 +63,7 @@ func TestAdmissionRefusesNonsense(t *testing.T) {
 		m    sw.MethodConfig
 		word string
 	}{
-		{sw.MethodConfig{Cost: -1}, "cost"}, {sw.MethodConfig{Cost: admit.CostMax + 1}, "cost"}, {sw.MethodConfig{Rate: -1}, "rate"},
+		{sw.MethodConfig{Cost: -1}, "cost"}, {sw.MethodConfig{Cost: admit.CostMax + 1}, "cost"}, {sw.MethodConfig{Weight: -1}, "weight"}, {sw.MethodConfig{Weight: admit.WeightMax + 1}, "weight"}, {sw.MethodConfig{Rate: -1}, "rate"},
 		{sw.MethodConfig{Burst: 3}, "without a rate"}, {sw.MethodConfig{InService: -1}, "in service"}, {sw.MethodConfig{Criticality: 5}, "criticality"},
 	} {
 		if err := srv.HandleWith("m", c.m, echo); err == nil || !strings.Contains(err.Error(), c.word) {

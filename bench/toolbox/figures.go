@@ -42,6 +42,9 @@ const (
 	figLevel2       = "sheddable_plus_answered_ratio"
 	figLevel1       = "sheddable_answered_ratio"
 	figLeast        = "least_level_of_goodput_ratio"
+	figCheap        = "cheap_answered_ratio"
+	figExpensive    = "expensive_answered_ratio"
+	figCheapWork    = "cheap_of_work_ratio"
 	figFan          = "leaf_attempts_per_call"
 	figAnsweredNo   = "told_ratio"    // ended by the answer of a handler that something is not there
 	figRefused      = "refused_ratio" // of the calls: by the server, or by their client
@@ -83,6 +86,9 @@ var kinds = suite.Kinds{
 	figLevel2:       suite.KindOf("sheddable+", "% answered", 10, 2, 0.01, report.Percent),
 	figLevel1:       suite.KindOf("sheddable", "% answered", 10, 2, 0.01, report.Percent),
 	figLeast:        suite.KindOf("least level", "% answers", 11, 2, 0.01, report.Percent),
+	figCheap:        suite.KindOf("cheap", "% answered", 10, 2, 0.01, report.Percent),
+	figExpensive:    suite.KindOf("expensive", "% answered", 10, 2, 0.01, report.Percent),
+	figCheapWork:    suite.KindOf("cheap", "% of work", 9, 1, 0.01, report.Percent),
 	figFan:          suite.KindOf("attempts", "a call", 9, 3, 1, report.Plain),
 	figAnsweredNo:   suite.KindOf("told", "% calls", 8, 1, 0.01, report.Percent),
 	figRefused:      suite.KindOf("refused", "%", 8, 1, 0.01, report.Percent),

@@ -6,6 +6,7 @@ import (
 	"github.com/stillwater-rpc/stillwater/bench/simulate"
 	"github.com/stillwater-rpc/stillwater/bench/workload"
 	"github.com/stillwater-rpc/stillwater/credit"
+	"github.com/stillwater-rpc/stillwater/credit/admit"
 	"github.com/stillwater-rpc/stillwater/credit/baseline"
 	"github.com/stillwater-rpc/stillwater/dispatcher"
 	"github.com/stillwater-rpc/stillwater/runtime/sim"
@@ -34,6 +35,7 @@ type server struct {
 	clients int // that it is to expect; 0 = hostsUsual
 	slots   int // of each; 0 = slotsUsual
 	serve   dispatcher.ServeConfig
+	methods []admit.MethodConfig // nil = one that asks nothing
 	plan    sim.Plan
 	devices []int
 }
@@ -72,7 +74,7 @@ func (s server) add(w *sim.World, seed uint64) (*sim.Machine, error) {
 	}
 	s.serve.TargetDelay, s.serve.DropThreshold = scheme.TargetDelay, scheme.DropThreshold
 	return w.AddMachine(patient(scheme.Slots), sim.MachineConfig{
-		CPUs: s.cpus, Costs: costs, Plan: s.plan, Devices: s.devices, Serve: s.serve,
+		CPUs: s.cpus, Costs: costs, Plan: s.plan, Devices: s.devices, Serve: s.serve, Classes: len(s.methods), Admission: s.methods,
 		Ledger: func() *credit.Ledger {
 			return credit.NewLedger(credit.Config{Slots: scheme.Slots}, scheme.NewController())
 		},

@@ -29,7 +29,7 @@ const Schema = "stillwater.toolbox.v1"
 
 // Experiments are all of them, in the order of their numbers.
 func Experiments() []*Experiment {
-	return []*Experiment{e1(), e2(), e3(), e4(), e5(), e7(), e8(), e9(), e10(), e11(), e19(), e20()}
+	return []*Experiment{e1(), e2(), e3(), e4(), e5(), e7(), e8(), e9(), e10(), e11(), e19(), e20(), e23()}
 }
 
 // Run runs the experiments, and prints each as soon as it and those before it are done.

@@ -3,6 +3,7 @@
 // Each policy is a small value in a file of its own, with its source, and is tested by itself:
 //
 //	Levels      criticality: a lower level is refused at a lower delay, and none starves
+//	Weights     shares of methods: what is beyond a method's share is refused as Sheddable is
 //	Bucket      so many units a second, of a method or of a client
 //	Age         learnt service times: what cannot be answered in time is refused before it runs
 //	CoDel       RFC 8289: refuses what is taken from a standing queue, and lets a burst be
@@ -18,7 +19,8 @@
 // behind it, for a server that has neither: it says run, wait or refuse, and who is next when one is done.
 //
 // Delay is always the queueing delay that an arrival meets: how long the oldest has waited, or how long the queued work will take, whichever is
-// more. Cost is in units, at least one: a request that costs ten uses up what ten cheap ones would.
+// more. Cost is in units: a request that costs ten uses up what ten cheap ones would. Floors and shares reckon with the work that each method was learnt to be
+// where no method says what its requests cost.
 //
 // Nothing here reads a clock, starts a goroutine, logs, allocates on the way of a request or is safe for concurrent use: `now` is an argument, and each
 // value has one owner. Where callers are concurrent, one mutex around a gate is enough: a decision takes less than 100 ns. Clocks may stall, go

@@ -75,6 +75,8 @@ type Door struct {
 	target   time.Duration
 	ages     bool
 	levels   Levels
+	weights  Weights
+	costs    bool    // a method says what its requests cost
 	plus     float64 // how much longer a delay CriticalPlus stands than Critical
 	storm    Storm
 	warmup   Warmup
@@ -124,7 +126,11 @@ func (d *Door) Arrive(now clock.Time, attempt uint8, delay time.Duration) {
 
 // Decide says whether a request is let in. If it is, and is refused behind the door, Return gives back what was taken for it.
 func (d *Door) Decide(now clock.Time, a *Arrival) Verdict {
-	level, cost := a.level(), a.cost()
+	own, units := a.level(), d.units(a)
+	level := own
+	if a.Method != nil && d.weights.Beyond(&a.Method.shares, own) {
+		level = Sheddable
+	}
 	switch {
 	case d.draining:
 		return d.Refuse(ReasonDraining, 0)
@@ -132,19 +138,36 @@ func (d *Door) Decide(now clock.Time, a *Arrival) Verdict {
 		return d.Refuse(ReasonRetriesOff, 0)
 	case !d.warmup.Admit(now):
 		return d.Refuse(ReasonWarmup, d.warmup.Left())
-	case !d.shed.Admit(level, cost):
+	case !d.shed.Admit(level, units):
 		return d.Refuse(ReasonShed, 0)
 	case d.ages && a.Method != nil && !a.Method.Age.Admit(now, a.Deadline, a.Wait):
 		return d.Refuse(ReasonExpired, 0)
+	case !d.levels.Admit(level, a.Delay) && level != own:
+		return d.Refuse(ReasonShare, d.recedes(a.Delay))
 	case !d.levels.Admit(level, a.Delay):
 		return d.Refuse(ReasonOverloaded, d.recedes(a.Delay))
 	}
 	if reason, retryAfter := d.spend(now, a); reason != ReasonNone {
 		return d.Refuse(reason, retryAfter)
 	}
-	d.levels.Admitted(level, a.Delay, cost)
+	d.levels.Admitted(level, a.Delay, units)
+	if a.Method != nil {
+		d.weights.Admitted(&a.Method.shares, own, units)
+	}
 	d.counters.Admitted++
 	return Verdict{OK: true}
+}
+
+// units is what a request counts where floors and shares are reckoned: the cost of its method, or, where no method says one, the work that it is expected to be.
+func (d *Door) units(a *Arrival) int {
+	if !d.costs && a.Method != nil && a.Method.cost > 0 {
+		d.costs = true
+		d.weights.forget()
+	}
+	if d.costs {
+		return a.cost()
+	}
+	return max(workUnits(a.expected()), 1)
 }
 
 // spend takes the tokens: all of them, or none.
@@ -180,6 +203,7 @@ func (d *Door) Return(a *Arrival) {
 	}
 	if a.Method != nil {
 		a.Method.Bucket.Give(a.cost())
+		d.weights.Admitted(&a.Method.shares, a.level(), -d.units(a))
 	}
 }
 
@@ -196,7 +220,7 @@ func (d *Door) Advice(reason Reason) Advice {
 		return AdviceDoNotRetry
 	}
 	switch reason {
-	case ReasonRetriesOff, ReasonShed, ReasonOverloaded, ReasonHeadroom, ReasonQueueFull, ReasonWaited, ReasonCoDel:
+	case ReasonRetriesOff, ReasonShed, ReasonOverloaded, ReasonHeadroom, ReasonQueueFull, ReasonWaited, ReasonCoDel, ReasonShare:
 		return AdviceDoNotRetry
 	}
 	return AdviceNone

@@ -151,14 +151,18 @@ func chain(d *Door, m *Method, client *Bucket, now clock.Time, i int) {
 
 // BenchmarkDoor is the whole chain for one request: counting, deciding, learning. The bound is 100 ns, without allocation.
 func BenchmarkDoor(b *testing.B) {
-	for name, pull := range map[string]func(*Door){"default": func(*Door) {}, "levers": func(d *Door) {
+	for _, c := range []struct {
+		name   string
+		weight int
+		pull   func(*Door)
+	}{{"default", 0, func(*Door) {}}, {"weights", 1, func(*Door) {}}, {"levers", 0, func(d *Door) {
 		d.ShedShare(0.1)
 		d.Headroom(0.1)
 		d.Warmup(time.Second)
-	}} {
-		b.Run(name, func(b *testing.B) {
-			d, m, client := NewDoor(DoorConfig{CPUs: 8}), NewMethod(MethodConfig{Rate: 1_000_000}), NewBucket(1_000_000, 1000)
-			pull(&d)
+	}}} {
+		b.Run(c.name, func(b *testing.B) {
+			d, m, client := NewDoor(DoorConfig{CPUs: 8}), NewMethod(MethodConfig{Rate: 1_000_000, Weight: c.weight}), NewBucket(1_000_000, 1000)
+			c.pull(&d)
 			b.ReportAllocs()
 			now, i := at(0), 0
 			for b.Loop() {
@@ -170,7 +174,7 @@ func BenchmarkDoor(b *testing.B) {
 }
 
 func TestDoorAllocatesNothing(t *testing.T) {
-	d, m, client := NewDoor(DoorConfig{CPUs: 8}), NewMethod(MethodConfig{Rate: 100_000}), NewBucket(100_000, 100)
+	d, m, client := NewDoor(DoorConfig{CPUs: 8}), NewMethod(MethodConfig{Rate: 100_000, Weight: 1}), NewBucket(100_000, 100)
 	d.ShedShare(0.1)
 	d.Headroom(0.1)
 	d.Warmup(time.Second)

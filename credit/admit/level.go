@@ -48,8 +48,8 @@ type LevelsConfig struct {
 // floorUnit is one unit of cost in an allowance. A share of a millionth still counts.
 const floorUnit = 1_000_000
 
-// floorSaved is how many units of cost a level may save up while it sends nothing: a batch of it is not let in at once.
-const floorSaved = 4 * floorUnit
+// floorSaved is how much a level may save up while it sends nothing, in requests of the cost of those that are let in: a batch of it is not let in at once.
+const floorSaved = 4
 
 // Levels refuses a lower level at a lower delay than a higher one, so that those who matter find a queue that is short enough. Each level that is
 // refused is let in all the same for its floor of what is admitted: a level at zero would never be seen to recover, and callers who wait for it would
@@ -109,7 +109,7 @@ func (l *Levels) Admitted(level Level, delay time.Duration, cost int) {
 	}
 	units := int64(cost)
 	for i := Sheddable; i <= CriticalPlus; i++ {
-		l.allowance[i] = min(l.allowance[i]+units*l.floor, floorSaved)
+		l.allowance[i] = min(l.allowance[i]+units*l.floor, floorSaved*units*floorUnit)
 	}
 	own := &l.allowance[level]
 	if at := l.refuseAt[level]; at == 0 || delay <= at {

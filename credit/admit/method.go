@@ -4,13 +4,16 @@ import "time"
 
 // MethodConfig is what is asked of the requests of one method. The zero value asks nothing.
 type MethodConfig struct {
-	// Cost is what one request costs, in units; 0 = 1, at most CostMax. Buckets, floors and shares are in units, so that a batch of expensive requests does not
-	// have as much as so many cheap ones.
+	// Cost is what one request costs, in units, at most CostMax: a batch of expensive requests is not to have as much as so many cheap ones. 0 = 1 for buckets;
+	// for floors and shares, 1 beside methods that say something, and what its service was learnt to take where none does.
 	Cost int
 	// Rate and Burst bound the units a second that are let in; rate 0 = any, burst 0 = a tenth of a second of the rate.
 	Rate, Burst int
 	// InService bounds how many may be in their handlers at once; 0 = any.
 	InService int
+	// Weight is its part of a server that has too much to do, beside those of the others, at most WeightMax; 0 = 1, and while no method says one there are no
+	// parts. See Weights.
+	Weight int
 	// Level is for requests that say none; Unset = Critical.
 	Level Level
 }
@@ -20,7 +23,8 @@ type Method struct {
 	Bucket    Bucket
 	Age       Age
 	InService InService
-	cost      int
+	shares    Shares
+	cost      int // 0 = it says none
 	level     Level
 }
 
@@ -35,11 +39,11 @@ func NewMethod(c MethodConfig) Method {
 	}
 	return Method{
 		Bucket: NewBucket(c.Rate, burst), InService: NewInService(c.InService),
-		cost: min(max(c.Cost, 1), CostMax), level: c.Level,
+		shares: newShares(c.Weight), cost: min(max(c.Cost, 0), CostMax), level: c.Level,
 	}
 }
 
-// Cost is what one of its requests costs, in units.
+// Cost is what one of its requests costs a bucket, in units.
 func (m *Method) Cost() int { return max(m.cost, 1) }
 
 // Expected is the learnt mean of its service time.

@@ -1,15 +1,16 @@
 package admit
 
-// shedForgets is how many units of cost are looked back on: what arrived before them counts half, and so on.
+// shedForgets is how many arrivals are looked back on: what came before them counts half, and so on.
 const shedForgets = 1024
 
 // Shed refuses a share of the cost that arrives, the lowest level first: at a share of 0.3, with four levels that are a quarter each, all that is Sheddable
 // and a fifth of SheddablePlus. It is an operator's lever, so no level keeps a floor. It reads no clock: what it knows of the levels is of the last
-// thousand or two units that arrived. The zero Shed refuses nothing.
+// thousand or two that arrived. The zero Shed refuses nothing.
 type Shed struct {
 	share float64
 	seen  [levelCount]float64 // cost that arrived, by level
 	all   float64
+	count int // of arrivals, halved with the sums
 	coin  coin
 }
 
@@ -30,7 +31,8 @@ func (s *Shed) Admit(level Level, cost int) bool {
 	level = level.or()
 	s.seen[level] += float64(cost)
 	s.all += float64(cost)
-	if s.all >= 2*shedForgets {
+	if s.count++; s.count >= 2*shedForgets {
+		s.count /= 2
 		for i := range s.seen {
 			s.seen[i] /= 2
 		}

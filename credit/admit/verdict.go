@@ -20,12 +20,13 @@ const (
 	ReasonQueueFull         // as many wait as may wait
 	ReasonWaited            // it waited longer than anything may
 	ReasonCoDel             // taken from a standing queue
+	ReasonShare             // the delay is too long for what is beyond its method's share
 	ReasonCount             // how many there are
 )
 
 var reasonNames = [ReasonCount]string{
 	"none", "draining", "retries off", "warming up", "shed", "expired", "overloaded", "headroom", "client's rate", "method's rate", "queue full",
-	"waited too long", "standing queue",
+	"waited too long", "standing queue", "beyond its share",
 }
 
 // String names the reason.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/credit"
+	"github.com/stillwater-rpc/stillwater/credit/admit"
 	"github.com/stillwater-rpc/stillwater/dispatcher"
 	"github.com/stillwater-rpc/stillwater/wire"
 )
@@ -42,6 +43,8 @@ type MachineConfig struct {
 	Locks   int
 	// Classes is the number of methods, each with a learnt service time of its own. Zero or less means 1.
 	Classes int
+	// Admission is what is asked of the requests of each class, by its number; those beyond its end ask nothing.
+	Admission []admit.MethodConfig
 	// Plan says what the handler of a request does; nil = it computes for as long as its call says.
 	Plan Plan
 	// Serve is the dispatcher's configuration; its Credit and Parallel are set at each boot. A ledger is made anew for each.
@@ -146,7 +149,11 @@ func (m *Machine) boot() {
 	}
 	m.d.Serve(serve)
 	for class, id := range m.methods {
-		if err := m.d.Register(&dispatcher.Method{Name: methodName(class), ID: id}); err != nil {
+		method := &dispatcher.Method{Name: methodName(class), ID: id}
+		if class < len(m.cfg.Admission) {
+			method.Admission = m.cfg.Admission[class]
+		}
+		if err := m.d.Register(method); err != nil {
 			panic("sim: " + err.Error()) // the names are ours
 		}
 	}
