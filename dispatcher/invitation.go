@@ -149,10 +149,14 @@ func (d *Dispatcher) followInvitation(s *Session) {
 	}
 }
 
-// beside reports whether a call may go without a credit though the session waits for answers: one of the highest level, if it is invited. Not while a request is
-// refused for want of a credit, which this one would have void.
+// beside reports whether a call may go without a credit though the session waits for answers: one of the highest level, if it is invited. Not if it would have one void that
+// was sent before: of the numbers below its own the server runs the last few only, and of those none that it has refused for want of a credit.
 func (s *Session) beside(c *Call) bool {
-	return c.Criticality == wire.CriticalPlus && c.rank <= s.conn.share && s.refused == 0 && s.out.Len() <= credit.InvitedBeside && !s.out.Full()
+	if c.Criticality != wire.CriticalPlus || c.rank > s.conn.share || s.refused > 0 || s.out.Len() > credit.InvitedBeside || s.out.Full() {
+		return false
+	}
+	oldest, _ := s.out.Oldest()
+	return uint64(oldest)+credit.InvitedBeside >= s.gate.Next()
 }
 
 // lastChance is when a call that is held back expires. Calls expire earlier than their deadlines say while requests stay long at the server (see

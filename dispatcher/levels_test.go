@@ -147,6 +147,34 @@ func TestHighestGoBeside(t *testing.T) {
 	audit(t, c, server)
 }
 
+// The server lets no number run that is further back than those that may be beside. So while the first of them is lost, no more go than it may still be beside: it would never be answered.
+func TestBesideVoidsNothing(t *testing.T) {
+	w, server, c, s := invited(t, newHost(levelRanks))
+	s.conn.share, s.conn.told = levelRanks, w.now
+	w.loss = 1
+	first := submitAs(c, s, wire.CriticalPlus)
+	w.soon(us)
+	w.loss = 0
+	for range credit.InvitedBeside {
+		k := submitAs(c, s, wire.CriticalPlus)
+		if w.soon(40 * us); k.Outcome != OutcomeOK || first.state != callSent || first.Retransmissions > 0 {
+			t.Fatalf("beside: %v; the first: state %d, repeated %d times", k.Outcome, first.state, first.Retransmissions)
+		}
+	}
+	if s.gate.CanSend() {
+		t.Fatal("there is a credit")
+	}
+	last := submitAs(c, s, wire.CriticalPlus)
+	if last.state != callQueued {
+		t.Errorf("one more went, and its state is %d", last.state)
+	}
+	w.soon(time.Second)
+	if first.Outcome != OutcomeOK || last.Outcome != OutcomeOK {
+		t.Errorf("the first: %v, the last: %v", first.Outcome, last.Outcome)
+	}
+	audit(t, c, server)
+}
+
 // Where no call says how much it matters, or the server invites nobody, credits are spent on whatever comes.
 func TestNothingYieldsWithoutLevels(t *testing.T) {
 	for name, set := range map[string]func(*Session){

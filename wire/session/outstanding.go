@@ -63,6 +63,16 @@ func (o *Outstanding[C]) End(s wire.Slot) {
 	}
 }
 
+// Oldest is the lowest number of the requests that wait for an answer; false if none does. It looks at each slot that was ever used.
+func (o *Outstanding[C]) Oldest() (n wire.Number, ok bool) {
+	for i, c := range o.calls {
+		if c != nil && (!ok || o.number[i] < n) {
+			n, ok = o.number[i], true
+		}
+	}
+	return n, ok
+}
+
 // Each calls f for every outstanding call; f may end it.
 func (o *Outstanding[C]) Each(f func(*C)) {
 	for _, c := range o.calls {
