@@ -87,7 +87,7 @@ func TestOpenErrors(t *testing.T) {
 		target error
 		want   string
 	}{
-		{"second owner", pair.A, xsk.Config{Interface: pair.A.Index}, xsk.ErrQueueBusy, "waited 1s"},
+		{"second owner", pair.A, xsk.Config{Interface: pair.A.Index}, xsk.ErrQueueBusy, "waited 3s"},
 		{"no such queue", pair.A, xsk.Config{Interface: pair.A.Index, QueueID: 5}, nil, "ethtool -l"},
 		{"no zero-copy", pair.B, xsk.Config{Interface: pair.B.Index, Mode: xsk.ModeZeroCopy}, nil, "use copy mode"},
 		{"no such interface", pair.A, xsk.Config{Interface: 4242}, nil, "no such interface"},

@@ -13,8 +13,8 @@ import (
 
 const (
 	// bindPatience is how long a busy queue is waited for. The kernel frees a queue in the background after its last owner
-	// is gone, which was seen to take 17 to 50 ms.
-	bindPatience = time.Second
+	// is gone, which was seen to take 17 to 50 ms, and more than a second where others had the CPUs.
+	bindPatience = 3 * time.Second
 	// bindPause is the mean wait between two attempts; the jitter keeps two waiting processes apart.
 	bindPause = 5 * time.Millisecond
 )
