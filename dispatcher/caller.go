@@ -395,12 +395,18 @@ func (d *Dispatcher) armProbe(s *Session) {
 	d.caller.probes.Arm(&s.probe, s.gate.NextProbe())
 }
 
-// askIfSilent asks for a credit beside what is outstanding. Its answers would bring one, but none has come for a lease: what runs may run for long, or stand in a long queue, and the calls
-// behind it need not wait for that. It is asked when a call begins to wait, and whenever an answer is asked for again.
+// askIfSilent asks for a credit beside what is outstanding. Its answers would bring one, but none has come for a lease, and one was asked for again: what runs may run for long, or stand in a
+// long queue, and the calls behind it need not wait for that. It is asked when a call begins to wait, and whenever an answer is asked for again.
 func (d *Dispatcher) askIfSilent(s *Session) {
-	if s.gate.Silent(d.now) && !s.out.Full() && s.gate.ProbeDue(d.now, s.waiting.Len()+s.refused, 0) {
+	if s.gate.Silent(d.now) && !s.out.Full() && s.repeats() && s.gate.ProbeDue(d.now, s.waiting.Len()+s.refused, 0) {
 		d.ask(s)
 	}
+}
+
+// repeats reports whether any outstanding request was sent again.
+func (s *Session) repeats() (any bool) {
+	s.out.Each(func(c *Call) { any = any || c.Retransmissions > 0 })
+	return any
 }
 
 // ask tells the server how much the session wants to send. One that is being registered has said so in its registration.
