@@ -17,8 +17,16 @@ func e6() *Experiment {
 			"beginning of the overload until goodput is, and for 10 ms stays in the mean, at least 95 % of what the stage before or the capacity gives; lowest after: of any 10 ms\n" +
 			"after the overload, of what that stage settles at. A dash: not within its stage.",
 		Figures: []string{figGoodput, figRecovery, figDip, figP99, figSLO, figDrops, figUnsent},
+		Course:  &course{Every: spikeWindow, Trouble: e6Overload},
 		Jobs:    e6Jobs, Derive: e6Derive, Judge: e6Judge,
 	}
+}
+
+// e6Overload is the stage in the middle.
+func e6Overload(r *Row, length time.Duration) (from, to time.Duration, what string) {
+	stages := time.Duration(len(spikes[r.At]))
+	from = length / stages * (stages / 2)
+	return from, from + length/stages, "overload"
 }
 
 // stages of the spike: the overload is the one in the middle.

@@ -18,8 +18,8 @@ func e21() *Experiment {
 			"lose nothing by either setting, since what is lost there is lost at clients while the server idles between the bursts.",
 		Figures: []string{figShare, figP50, figP99, figDrops, figUnsent, figCuts},
 		Charts: []chart{
-			{Figure: figShare, Title: "Goodput over alpha", X: "alpha, in thousandths"},
-			{Figure: figDrops, Title: "Drops over alpha", X: "alpha, in thousandths"},
+			{Figure: figShare, Title: "Goodput over alpha", Named: true},
+			{Figure: figDrops, Title: "Drops over alpha", Named: true},
 		},
 		Jobs: e21Jobs, Judge: e21Judge,
 	}

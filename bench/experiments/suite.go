@@ -20,9 +20,10 @@ type (
 	Size       = suite.Size       // how much is run
 	Options    = suite.Options    // what to run and where to show it
 
-	job   = suite.Job
-	chart = suite.Chart
-	kind  = suite.Kind
+	job    = suite.Job
+	chart  = suite.Chart
+	course = suite.Course
+	kind   = suite.Kind
 )
 
 // ErrOptions says that Options ask for what cannot be done.

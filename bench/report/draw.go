@@ -150,9 +150,12 @@ func legendItems(curves []curve) []legendItem {
 	return items
 }
 
+// widerFont is how much wider than here the text may stand on a page: a machine without Liberation Sans, Arial and Helvetica takes another font.
+const widerFont = 1.15
+
 // width returns the room that the item takes.
 func (i legendItem) width(style draw.TextStyle) vg.Length {
-	return thumbWidth + thumbGap + style.Width(i.text) + itemGap
+	return thumbWidth + thumbGap + widerFont*style.Width(i.text) + itemGap
 }
 
 // layout breaks the legend into rows.

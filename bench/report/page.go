@@ -119,6 +119,7 @@ summary{font-size:14px;font-weight:bold;cursor:pointer;margin:10px 0}
 caption{text-align:left;font-weight:bold;padding:0 0 6px}
 th,td{padding:5px 12px;text-align:right;white-space:nowrap;border-bottom:1px solid var(--grid)}
 .text{text-align:left}
+td.text:last-child{white-space:normal}
 th:first-child,td:first-child{padding-left:0}
 thead th{color:var(--muted);font-weight:normal;vertical-align:bottom;white-space:normal}
 dl{display:grid;grid-template-columns:max-content 1fr;gap:4px 18px;font-size:14px;margin:8px 0 16px}

@@ -31,6 +31,7 @@ type Experiment struct {
 
 	Figures []string // of the table, in its order
 	Charts  []Chart
+	Course  *Course // nil = none
 	Jobs    func(Size) []Job
 	Derive  func(*Row)           // adds figures that come of a whole series; nil = none
 	Judge   func(*Table) []Check // of all lines together

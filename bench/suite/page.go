@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/stillwater-rpc/stillwater/bench/report"
 )
@@ -33,6 +34,7 @@ func (s *Suite) page(tables []*Table, o Options) report.Page {
 
 func (t *Table) section() report.Section {
 	s := report.Section{Title: t.ID + ": " + t.Title, Text: t.About}
+	s.Charts = t.courses()
 	for _, c := range t.Charts {
 		s.Charts = append(s.Charts, t.draw(c)...)
 	}
@@ -75,7 +77,7 @@ func (t *Table) draw(c Chart) (all []report.LineChart) {
 		}
 	}
 	for _, panel := range panels {
-		line := report.LineChart{Title: c.Title + ", " + panel, XLabel: c.X, YLabel: k.Title, XFormat: report.Count, YFormat: k.Format, LogY: c.LogY}
+		line := report.LineChart{Title: strings.TrimSuffix(c.Title+", "+panel, ", "), XLabel: c.X, YLabel: k.Title, XFormat: report.Count, YFormat: k.Format, LogY: c.LogY}
 		places := map[float64]bool{}
 		curves := map[string]int{}
 		for _, r := range t.Rows {

@@ -7,8 +7,10 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stillwater-rpc/stillwater/bench/report"
 )
@@ -99,5 +101,36 @@ func TestBoundOfNothing(t *testing.T) {
 	}
 	if c := k.Bound("it", nil, figure, 0, true); c.Met || !strings.Contains(c.String(), "MISSED  it: nothing was run") {
 		t.Error(c)
+	}
+}
+
+// A chart over time for each point that has a series, of as many points as can be told apart, each the mean of its windows.
+func TestCourse(t *testing.T) {
+	long := make([]float64, 2*coursePoints+2)
+	for i := range long {
+		long[i] = float64(i)
+	}
+	row := func(at, arm string, series ...float64) *Row {
+		return &Row{At: at, Arm: arm, Samples: []Sample{{Series: series}}}
+	}
+	table := &Table{
+		Experiment: &Experiment{Course: &Course{Every: time.Second, Trouble: func(r *Row, length time.Duration) (from, to time.Duration, what string) {
+			return length / 2, length, "trouble at " + r.At
+		}}},
+		Rows: []*Row{row("here", "slow", 1, 3), row("nowhere", "slow"), row("here", "fast", 2, 4, 6), row("there", "fast", long...)},
+	}
+	charts := table.courses()
+	if len(charts) != 2 || len(charts[0].Series) != 2 || charts[0].Spans[0] != (report.Span{From: 1e9, To: 2e9, Label: "trouble at here"}) {
+		t.Fatalf("%+v", charts)
+	}
+	if got, want := charts[0].Series[1], []report.Point{{X: 0.5e9, Y: 2}, {X: 1.5e9, Y: 4}, {X: 2.5e9, Y: 6}}; got.Name != "fast" || !slices.Equal(got.Points, want) {
+		t.Errorf("%+v", got)
+	}
+	if got := charts[1].Series[0].Points; len(got) > coursePoints || got[0] != (report.Point{X: 1.5e9, Y: 1}) {
+		t.Errorf("%d points, the first %v", len(got), got[0])
+	}
+	table.Course = nil
+	if charts := table.courses(); charts != nil {
+		t.Errorf("%d charts of an experiment without a course", len(charts))
 	}
 }

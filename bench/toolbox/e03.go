@@ -23,6 +23,7 @@ func e3() *Experiment {
 			"retries. Ours: what a client does by itself, with deadlines, credits, cancellation, three attempts and the budget. Recovered: from the end of the trouble until three seconds with 95 % of what is offered; a dash: never. After: goodput of the last 10 s.",
 		Figures: []string{figAfter, figRecovery, figAttempts, figBacklog},
 		Charts:  []chart{{Figure: figAfter, Title: "Goodput after it", X: "offered, calls/s"}},
+		Course:  course(stormBegin, stormBegin+stormLength, "a fifth of the capacity"),
 		Jobs:    e3Jobs, Judge: e3Judge,
 	}
 }

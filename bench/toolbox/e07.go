@@ -19,6 +19,7 @@ func e7() *Experiment {
 			"percentile, from a budget of 10 %, and the loser is cancelled; counted after 2 s. No budget: an event loop of the experiment's sends it after a fixed 3 ms, whatever it costs, and both\n" +
 			"run. Slow: requests that take more than 500 ms. Load: requests to servers, of those without hedges.",
 		Figures: []string{figSlow, figLoadTimes, figAfter, figRecovery, figP99},
+		Course:  course(hedgeBegin, hedgeBegin+hedgeLength, "half of the capacity"),
 		Jobs:    e7Jobs, Judge: e7Judge,
 	}
 }

@@ -21,6 +21,7 @@ func e19() *Experiment {
 			"a server admits a tenth of what arrives at first, and all after 5 s. Ours: the gate, deadlines and credits; a call that finds others waiting for a credit of its server goes to the\n" +
 			"next one. What was refused or never sent is nobody's failure. After: goodput of the last 10 s.",
 		Figures: []string{figAfter, figRecovery, figRestarts, figP99},
+		Course:  course(spiralCrash, spiralCrash+spiralRestart, "the first restart"),
 		Jobs:    e19Jobs, Judge: e19Judge,
 	}
 }

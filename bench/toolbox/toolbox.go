@@ -3,6 +3,7 @@ package toolbox
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/stillwater-rpc/stillwater/bench/suite"
 )
@@ -20,6 +21,11 @@ type (
 	job   = suite.Job
 	chart = suite.Chart
 )
+
+// course has the goodput drawn over time, with the time of the trouble. Series are by the second.
+func course(from, to time.Duration, what string) *suite.Course {
+	return &suite.Course{Every: time.Second, Trouble: func(*Row, time.Duration) (time.Duration, time.Duration, string) { return from, to, what }}
+}
 
 // ErrOptions says that Options ask for what cannot be done.
 var ErrOptions = suite.ErrOptions
