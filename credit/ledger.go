@@ -2,8 +2,6 @@ package credit
 
 import (
 	"errors"
-	"math"
-	"time"
 
 	"github.com/stillwater-rpc/stillwater/hw/clock"
 )
@@ -23,59 +21,6 @@ const (
 	Cancelled      // the client withdrew it: unstarted, or when its handler returned
 	Rejection      // refused at the door
 )
-
-// Defaults of a Config.
-const (
-	DefaultMaxSessions      = 1 << 20
-	DefaultLease            = time.Second
-	DefaultPacketLife       = 100 * time.Millisecond
-	DefaultDrainedPerUpdate = 16
-)
-
-// Config configures a Ledger. The zero value is usable.
-type Config struct {
-	// MaxSessions bounds the number of registered sessions. Zero or less means DefaultMaxSessions.
-	MaxSessions int
-	// Slots is the largest window of a session: what it may have outstanding. Zero or less means DefaultSlots, more
-	// than 65535 means 65535.
-	Slots int
-	// Lease is how long unused credits outlive the last sign of life of their session. A client must give up its
-	// own at most half as long after the last answer. Zero or less means DefaultLease.
-	Lease time.Duration
-	// PacketLife bounds how long a packet may be under way: so long a limit is honoured after its lease ran out.
-	// Zero or less means DefaultPacketLife.
-	PacketLife time.Duration
-	// DrainedPerUpdate bounds the explicit credit updates per update of the pool. Zero or less means
-	// DefaultDrainedPerUpdate.
-	DrainedPerUpdate int
-	// Asking is for clients that ask for each credit: a session without known demand is not woken up, since it will say when it has any.
-	Asking bool
-	// Checked audits the whole ledger before and after every change, and panics on the first contradiction. For
-	// tests: it makes every event O(sessions).
-	Checked bool
-}
-
-// Counters count what should not happen, and what is rare. They only ever grow.
-type Counters struct {
-	Ahead   uint64 // a `next` beyond every limit that the client can have; ignored
-	Future  uint64 // an applied seq that was never sent; ignored
-	Refused uint64 // requests without a credit
-	Full    uint64 // requests refused because the session's slots are all pending
-	Lapses  uint64 // leases that ran out
-	Woken   uint64 // grants to drained sessions
-	Misused uint64 // events for no session, and answers to nothing: a fault of the caller
-}
-
-// Totals are the sums of a ledger, in credits and sessions.
-type Totals struct {
-	Pool       uint64 // C
-	Issued     uint64 // C_issued, the sum of the windows
-	Pending    uint64 // the sum of p
-	Active     uint64 // n_c: sessions whose lease has not run out
-	Registered uint64
-	Drained    uint64 // sessions on the drained lists
-	Counters   Counters
-}
 
 const (
 	chunkShift = 12
@@ -140,14 +85,6 @@ func NewLedger(config Config, control Controller) *Ledger {
 		cursor:  1,
 		wakes:   config.DrainedPerUpdate,
 	}
-}
-
-// slotsOrDefault bounds the slots of a session to what an entry can count.
-func slotsOrDefault(slots int) uint64 {
-	if slots <= 0 {
-		return DefaultSlots
-	}
-	return uint64(min(slots, math.MaxUint16))
 }
 
 // Register opens a session. It holds the one credit that the request inside the registration spends: limit 1, seq 0.
