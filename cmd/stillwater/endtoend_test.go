@@ -93,6 +93,16 @@ func TestRungs(t *testing.T) {
 	runAt(t, pair.A.Do, "serve", "--interface", pair.A.Interface, "--mode", "zero-copy").check(t, exitInternal, "mode zero-copy", "use copy mode")
 }
 
+// TestQueueMax has more wait than may: one is in service and one waits, of eight at a time.
+func TestQueueMax(t *testing.T) {
+	s := startServe(t, here, "--address", "127.0.0.1", "--port", "0", "--scheme", "none", "--workers", "1", "--queue-max", "1", "--stats-interval", "1h")
+	load := "bench closed " + s.Address + " --address 127.0.0.1 --scheme none --method sleep --service-time constant:1ms --sessions 8 --outstanding 8 --warmup 10ms --duration 100ms"
+	runAt(t, here, strings.Fields(load)...).check(t, exitOK)
+	if last := s.end(t); last.Completed == 0 || last.Rejected["overloaded"] == 0 {
+		t.Errorf("last counters: completed %d, rejected %v", last.Completed, last.Rejected)
+	}
+}
+
 // TestDispatchers serves at two of them, by a generator's many connections and by a client that has two itself, over AF_XDP and over kernel UDP.
 func TestDispatchers(t *testing.T) {
 	pair := labtest.NewPair(t, lab.PairConfig{RxQueueCount: 2, TxQueueCount: 2})

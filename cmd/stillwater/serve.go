@@ -80,6 +80,7 @@ func newServe(c *cli) *cobra.Command {
 	flags.Var(&f.tuneFor, "scheme-work", "work that the settings of --scheme are for, `shape:mean`; not given = that of --work, else exponential:10us")
 	flags.BoolVar(&f.server.NoFloor, "no-floor", false, "let a session that was just served fall to no credit at all")
 	flags.IntVar(&f.server.Workers, "workers", 0, "most requests in service, blocked ones included; 0 = 256")
+	flags.IntVar(&f.server.QueueMax, "queue-max", 0, "most requests that wait; 0 = 131,072, for schemes that do not keep the queue short by themselves")
 	flags.BoolVar(&f.server.AdaptWorkers, "adapt-workers", false, "let fewer into service while handlers wait for a device or for each other")
 	flags.IntVar(&f.server.Parallel, "parallel", 0, "handlers that can compute at the same time; 0 = GOMAXPROCS")
 	f.admission(flags)
@@ -108,8 +109,8 @@ func (f *serveFlags) check() error {
 	switch {
 	case f.server.SLO <= 0:
 		return usageError("--slo %v: it must be above 0, like 200us", f.server.SLO)
-	case f.server.Workers < 0 || f.server.Parallel < 0:
-		return usageError("--workers and --parallel cannot be negative; 0 takes the default")
+	case f.server.Workers < 0 || f.server.Parallel < 0 || f.server.QueueMax < 0:
+		return usageError("--workers, --parallel and --queue-max cannot be negative; 0 takes the default")
 	case f.server.DrainTimeout <= 0:
 		return usageError("--drain-timeout %v: it must be above 0, like 5s", f.server.DrainTimeout)
 	case f.server.Admission.Order.NewestFirst < 0 || f.server.Admission.Warmup < 0 || f.server.Admission.ClientRate < 0:

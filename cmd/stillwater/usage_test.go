@@ -41,6 +41,7 @@ func TestUsageErrors(t *testing.T) {
 		"serve --work swim:constant:1us":  "spin:exponential:10us",
 		"serve --work spin:constant:1h":   "constant:10us",
 		"serve --workers -1":              "negative",
+		"serve --queue-max -1":            "negative",
 		"serve --drain-timeout -1s":       "like 5s",
 		"serve --stats-interval -1s":      "0 is never",
 		"serve --require-xdp":             "needs --interface",
