@@ -12,17 +12,17 @@ func (d *Dispatcher) armProbe(s *Session) {
 	if s.closed {
 		return
 	}
-	if s.pace.again != 0 {
-		d.caller.probes.Arm(&s.probe, s.pace.again)
+	if s.again != 0 {
+		d.caller.probes.Arm(&s.probe, s.again)
 		return
 	}
-	demand, outstanding := s.waiting.Len()+s.refused, s.out.Len()-s.refused
+	demand, outstanding := s.wants(), s.out.Len()-int(s.refused)
 	if demand == 0 || outstanding > 0 || s.gate.CanSend() {
 		d.caller.probes.Disarm(&s.probe)
 		return
 	}
 	floor := s.conn.RTT.Smoothed()
-	if s.pace.limits.Quiet {
+	if s.limits().Quiet {
 		floor = client.ProbeTimeMax
 	}
 	s.gate.SetRTT(floor)
@@ -42,7 +42,7 @@ func (d *Dispatcher) armProbe(s *Session) {
 // askIfSilent asks for a credit beside what is outstanding. Its answers would bring one, but none has come for a lease, and one was asked for again: what runs may run for long, or stand in a
 // long queue, and the calls behind it need not wait for that. It is asked when a call begins to wait, and whenever an answer is asked for again.
 func (d *Dispatcher) askIfSilent(s *Session) {
-	if s.gate.Silent(d.now) && !s.out.Full() && s.repeats() && s.gate.ProbeDue(d.now, s.waiting.Len()+s.refused, 0) {
+	if s.gate.Silent(d.now) && !s.out.Full() && s.repeats() && s.gate.ProbeDue(d.now, s.wants(), 0) {
 		d.ask(s)
 	}
 }
@@ -77,5 +77,8 @@ func (d *Dispatcher) registerAgain(s *Session) {
 	}
 }
 
-// demand is what the session tells the server: calls that wait, and those that were sent in vain.
-func (s *Session) demand() uint16 { return uint16(min(s.waiting.Len()+s.refused, 1<<16-1)) }
+// wants is how many calls want a credit: those that wait, and those that were sent in vain.
+func (s *Session) wants() int { return s.waiting.Len() + int(s.refused) }
+
+// demand is what the session tells the server of that.
+func (s *Session) demand() uint16 { return uint16(min(s.wants(), 1<<16-1)) }

@@ -68,7 +68,7 @@ func (d *Dispatcher) enter(c *Call) {
 	if !c.timer.Armed() { // one that is held back has its own
 		d.caller.timers.Arm(&c.timer, d.wake(c, s.expires(c)))
 	}
-	if s.pace.limits.Ask {
+	if s.limits().Ask {
 		d.ask(s)
 	} else {
 		d.askIfSilent(s)
@@ -82,11 +82,11 @@ func (d *Dispatcher) enter(c *Call) {
 // straight sends an attempt that need not wait, as most need not, and reports whether it did. It is pump for one that is in no queue; where more is to be considered than credits
 // and invitations, it leaves it to that.
 func (d *Dispatcher) straight(s *Session, c *Call) bool {
-	if s.closed || s.refused > 0 || s.pace.policy != nil || s.conn.levelled || s.waiting.Len() > 0 {
+	if s.closed || s.refused > 0 || s.pace != nil || s.conn.levelled || s.waiting.Len() > 0 {
 		return false
 	}
 	s.gate.Expire(d.now)
-	s.pace.again = 0
+	s.again = 0
 	switch has := s.gate.CanSend(); {
 	case has && !s.out.Full():
 		d.send(s, c, s.gate.Take(), false)
@@ -104,7 +104,7 @@ func (d *Dispatcher) send(s *Session, c *Call, number uint64, unasked bool) {
 	c.number = wire.Number(number)
 	c.slot = s.out.Begin(c.number, c)
 	c.state, c.transmitted, c.proven, c.unasked = callSent, d.now, 0, unasked
-	if s.pace.policy != nil {
+	if s.pace != nil {
 		s.pace.policy.Sent(d.now)
 	}
 	d.attempting(c)

@@ -21,7 +21,7 @@ func (d *Dispatcher) auditCalls() error {
 		if s == nil {
 			continue
 		}
-		if s.held.rank != 0 {
+		if s.heldRank != 0 {
 			held++
 		}
 		refused, outstanding := 0, 0
@@ -31,7 +31,7 @@ func (d *Dispatcher) auditCalls() error {
 				refused++
 			}
 		})
-		if refused != s.refused || outstanding != s.out.Len() {
+		if refused != int(s.refused) || outstanding != s.out.Len() {
 			return fmt.Errorf("dispatcher: session %x counts %d calls and %d refused, has %d and %d",
 				uint32(s.local), s.out.Len(), s.refused, outstanding, refused)
 		}

@@ -74,26 +74,29 @@ func (k *caller) indexed(i uint32, at *dialed) {
 
 // Session is one virtual client: it holds credits of one server. All its methods belong to the dispatcher's owner.
 type Session struct {
-	conn    *dialed
-	local   wire.SessionID // ours: what the server's answers carry
-	remote  wire.SessionID // the server's; 0 = not registered
-	gate    client.Gate
-	waiting *client.Queue[Call]
-	out     session.Outstanding[Call]
-	refused int // of the outstanding: beyond the limit
-	probe   clock.Timer[Session]
-	closed  bool
-	pace    pace
-	held    held
-
-	guard     *client.Guard // nil = calls are made once
-	alternate *Session      // where hedges go; nil = here
-	parked    *Call         // calls that wait for their next attempt, or their hedge; by parkedNext
+	// A call that can be sent at once reads and writes what is in these four cache lines, up to the queue's length. Of a million sessions each call finds its own out of
+	// every cache, so what it touches is what it costs.
+	conn     *dialed
+	local    wire.SessionID // ours: what the server's answers carry
+	remote   wire.SessionID // the server's; 0 = not registered
+	gate     client.Gate
+	refused  int32 // of the outstanding: beyond the limit
+	closed   bool
+	heldRank uint8 // of those that are held back; 0 = it is not
 	// The call that registers the session was cancelled before the server's handle was known: the server is to be told.
 	owesCancel bool
-	untold     wire.Cancel
+	guard      *client.Guard // nil = calls are made once
+	out        session.Outstanding[Call]
+	pace       *pace
+	again      clock.Time // when to see whether more may be sent; zero = nothing is held back, or an answer is waited for
+	probe      clock.Timer[Session]
+	waiting    client.Queue[Call]
 
-	farewell time.Duration // how long its end was waited for to be confirmed, when it was last told; zero = it was not told yet
+	held      held
+	alternate *Session // where hedges go; nil = here
+	parked    *Call    // calls that wait for their next attempt, or their hedge; by parkedNext
+	untold    wire.Cancel
+	farewell  time.Duration // how long its end was waited for to be confirmed, when it was last told; zero = it was not told yet
 }
 
 // ErrTooManySessions says that as many sessions are open as may be.
@@ -284,7 +287,7 @@ func (d *Dispatcher) pump(s *Session) {
 		})
 	}
 	s.gate.Expire(d.now)
-	s.pace.again = 0
+	s.again = 0
 	for s.waiting.Len() > 0 && s.gate.CanSend() && !s.out.Full() && d.paced(s) && !s.yields() {
 		d.send(s, s.waiting.Pop().Value, s.gate.Take(), false)
 	}

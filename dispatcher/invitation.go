@@ -31,10 +31,7 @@ type invitation struct {
 type heldList struct{ head, tail *Session }
 
 // held is a session's place among those that are held back.
-type held struct {
-	rank       uint8 // 0 = it is not
-	prev, next *Session
-}
+type held struct{ prev, next *Session }
 
 const (
 	// releasedMax is how many held sessions an answer sets going: what they send at most doubles in a round trip.
@@ -112,7 +109,7 @@ func (i *invitation) goes(now clock.Time, rank uint8) bool {
 // followInvitation sends a call without a credit, if the session could get one only by asking and the call is invited. If it is not, the session is held back; and so is one
 // that has a credit, and a call that yields.
 func (d *Dispatcher) followInvitation(s *Session) {
-	was := s.held.rank != 0
+	was := s.heldRank != 0
 	s.conn.letGo(s)
 	if s.closed || s.remote == 0 || s.conn.share == 0 || s.waiting.Len() == 0 || !d.paced(s) {
 		return
@@ -139,7 +136,7 @@ func (d *Dispatcher) followInvitation(s *Session) {
 	}
 	s.conn.hold(s, rank)
 	if has { // nothing is asked that an answer could come to: it looks again by itself
-		s.pace.again = max(d.now.Add(client.ProbeTimeMax), s.conn.told.Add(s.conn.silence))
+		s.again = max(d.now.Add(client.ProbeTimeMax), s.conn.told.Add(s.conn.silence))
 	}
 	if !was {
 		if !has {
@@ -162,7 +159,7 @@ func (s *Session) beside(c *Call) bool {
 // lastChance is when a call that is held back expires. Calls expire earlier than their deadlines say while requests stay long at the server (see
 // client.ExpiresAt); one that goes only when the server is nearly idle, as held ones do in the end, need not.
 func (s *Session) lastChance(c *Call) clock.Time {
-	if s.pace.limits.Expiry > 0 {
+	if s.limits().Expiry > 0 {
 		return s.expires(c)
 	}
 	at := client.ExpiresAt(c.submitted, c.Deadline, s.conn.estimates())
@@ -196,7 +193,7 @@ func (i *invitation) lowest() uint8 {
 
 func (i *invitation) hold(s *Session, rank uint8) {
 	l := &i.holding[rank]
-	s.held = held{rank: rank, prev: l.tail}
+	s.heldRank, s.held = rank, held{prev: l.tail}
 	if l.tail != nil {
 		l.tail.held.next = s
 	} else {
@@ -208,7 +205,7 @@ func (i *invitation) hold(s *Session, rank uint8) {
 
 // letGo takes a session out of those that are held, if it is one of them.
 func (i *invitation) letGo(s *Session) {
-	rank := s.held.rank
+	rank := s.heldRank
 	if rank == 0 {
 		return
 	}
@@ -226,7 +223,7 @@ func (i *invitation) letGo(s *Session) {
 	if l.head == nil {
 		i.ranks[(rank-1)/64] &^= 1 << ((rank - 1) % 64)
 	}
-	s.held = held{}
+	s.heldRank, s.held = 0, held{}
 }
 
 // audit checks that the lists hold live sessions with waiting calls, each by its rank and linked both ways, and returns how many.
@@ -237,7 +234,7 @@ func (i *invitation) audit() (count int, err error) {
 			return 0, fmt.Errorf("dispatcher: whether sessions of rank %d are held is wrong", rank)
 		}
 		for s := l.head; s != nil; s = s.held.next {
-			if int(s.held.rank) != rank || s.held.prev != prev || s.closed {
+			if int(s.heldRank) != rank || s.held.prev != prev || s.closed {
 				return 0, fmt.Errorf("dispatcher: session %x is wrong among those of rank %d", uint32(s.local), rank)
 			}
 			prev = s

@@ -226,7 +226,7 @@ func TestHeldBack(t *testing.T) {
 func TestHeldBackAsks(t *testing.T) {
 	w, server, c, s := invited(t, newHost(1))
 	k := c.call(s, 1, 0)
-	for k.rank <= 1 || s.held.rank == 0 { // it went: the next one has another rank
+	for k.rank <= 1 || s.heldRank == 0 { // it went: the next one has another rank
 		w.soon(500 * time.Microsecond)
 		k = c.call(s, k.rankMark(), 0)
 	}

@@ -98,8 +98,8 @@ func submitAs(n *node, s *Session, said wire.Criticality) *call {
 func TestLowerLevelsYield(t *testing.T) {
 	_, c, s := withCredits(t)
 	low := submitAs(c, s, wire.Sheddable)
-	if low.state != callQueued || s.held.rank != low.rank || s.gate.Unused() != 5 {
-		t.Fatalf("state %d, held at %d, rank %d, %d credits", low.state, s.held.rank, low.rank, s.gate.Unused())
+	if low.state != callQueued || s.heldRank != low.rank || s.gate.Unused() != 5 {
+		t.Fatalf("state %d, held at %d, rank %d, %d credits", low.state, s.heldRank, low.rank, s.gate.Unused())
 	}
 	critical := submitAs(c, s, wire.Critical)
 	if critical.state != callSent || critical.unasked || low.state != callQueued || s.gate.Unused() != 4 {
@@ -107,8 +107,8 @@ func TestLowerLevelsYield(t *testing.T) {
 	}
 	s.conn.share = credit.InvitedAll
 	c.d.release(s.conn.Conn)
-	if low.state != callSent || low.unasked || s.held.rank != 0 || s.gate.Unused() != 3 {
-		t.Fatalf("state %d, held at %d, %d credits", low.state, s.held.rank, s.gate.Unused())
+	if low.state != callSent || low.unasked || s.heldRank != 0 || s.gate.Unused() != 3 {
+		t.Fatalf("state %d, held at %d, %d credits", low.state, s.heldRank, s.gate.Unused())
 	}
 }
 

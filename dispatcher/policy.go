@@ -6,11 +6,18 @@ import (
 	"github.com/stillwater-rpc/stillwater/wire"
 )
 
-// pace is the client's half of a scheme of overload control, as a session has it. The zero value is none: credits alone decide.
+// pace is the client's half of a scheme of overload control, as a session has it. Nil is none: credits alone decide.
 type pace struct {
 	policy client.Policy
 	limits client.Limits
-	again  clock.Time // when the policy wants to be asked again; zero = it holds nothing back, or waits for an answer
+}
+
+// limits are those of the session's policy; none without one.
+func (s *Session) limits() client.Limits {
+	if s.pace == nil {
+		return client.Limits{}
+	}
+	return s.pace.limits
 }
 
 // OpenWith is Open with a policy of the session's own, whatever the configuration says; nil = none.
@@ -21,19 +28,19 @@ func (d *Dispatcher) OpenWith(now clock.Time, to wire.Addr, policy client.Policy
 	}
 	waiting := d.cfg.WaitingMax
 	if policy != nil {
-		s.pace = pace{policy: policy, limits: policy.Limits()}
+		s.pace = &pace{policy, policy.Limits()}
 		if s.pace.limits.Waiting > 0 {
 			waiting = min(waiting, s.pace.limits.Waiting)
 		}
 	}
-	s.waiting = client.NewQueue[Call](waiting)
+	s.waiting = *client.NewQueue[Call](waiting)
 	return s, nil
 }
 
 // admits asks the policy for a call that is submitted.
 func (s *Session) admits(now clock.Time, c *Call) (ok bool) {
 	c.priority = c.Priority
-	if s.pace.policy == nil {
+	if s.pace == nil {
 		return true
 	}
 	c.priority, ok = s.pace.policy.Admit(now, c.Priority)
@@ -44,7 +51,7 @@ func (s *Session) admits(now clock.Time, c *Call) (ok bool) {
 // Done may submit.
 func (d *Dispatcher) enqueue(s *Session, c *Call) bool {
 	var pushed *Call
-	if s.pace.limits.DropOldest && s.waiting.Len() == s.waiting.Capacity() {
+	if s.limits().DropOldest && s.waiting.Len() == s.waiting.Capacity() {
 		oldest := s.waiting.Oldest()
 		s.waiting.Remove(oldest)
 		pushed = d.endLater(nil, oldest.Value, OutcomeQueueFull)
@@ -61,8 +68,8 @@ func (d *Dispatcher) enqueue(s *Session, c *Call) bool {
 // expires is when a waiting call is over: by its deadline, or because the policy lets none wait for longer.
 func (s *Session) expires(c *Call) clock.Time {
 	at := s.expiry(c)
-	if s.pace.limits.Expiry > 0 {
-		at = clock.Earliest(at, c.submitted.Add(s.pace.limits.Expiry))
+	if longest := s.limits().Expiry; longest > 0 {
+		at = clock.Earliest(at, c.submitted.Add(longest))
 	}
 	return at
 }
@@ -75,19 +82,19 @@ func (s *Session) tooLate(c *Call, now clock.Time) bool {
 
 // paced asks the policy whether one more request may be sent now, and notes when to ask again.
 func (d *Dispatcher) paced(s *Session) bool {
-	if s.pace.policy == nil {
+	if s.pace == nil {
 		return true
 	}
 	ok, again := s.pace.policy.CanSend(d.now, s.out.Len())
 	if !ok && again != 0 {
-		s.pace.again = max(again, d.now+1) // never in this turn, or it would not end
+		s.again = max(again, d.now+1) // never in this turn, or it would not end
 	}
 	return ok
 }
 
 // tell has the policy learn what became of a call that was sent.
 func (d *Dispatcher) tell(s *Session, c *Call, a client.Answer) {
-	if s.pace.policy != nil {
+	if s.pace != nil {
 		a.Latency = d.now.Sub(c.transmitted)
 		s.pace.policy.Answered(d.now, a)
 	}

@@ -13,7 +13,7 @@ func (d *Dispatcher) callTimers() {
 		switch s := t.Value; {
 		case s.closed:
 			d.sayFarewell(s)
-		case s.pace.again != 0:
+		case s.again != 0:
 			d.pump(s)
 		default:
 			d.armProbe(s)
@@ -27,7 +27,7 @@ func (d *Dispatcher) callDue(c *Call) {
 	case c.state == callQueued:
 		// What the server tells may have moved the expiry since it was set.
 		at := s.expires(c)
-		if s.held.rank != 0 {
+		if s.heldRank != 0 {
 			at = s.lastChance(c)
 		}
 		if at = d.wake(c, at); at > d.now {

@@ -120,6 +120,9 @@ func (r *recorder) begin() {
 	r.before = r.play.machine.Dispatcher().Snapshot()
 	r.madeBefore = r.play.world.Checks().Calls
 	r.eventsBefore, r.computedBefore = r.play.world.Events(), r.play.machine.Computed()
+	if r.play.Begun != nil {
+		r.play.Begun()
+	}
 }
 
 func (r *recorder) observe(o *sim.Observation) {

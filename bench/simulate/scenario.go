@@ -50,6 +50,8 @@ type Scenario struct {
 	Measure Duration             `json:"measure"`           // after it
 	Drain   Duration             `json:"drain,omitempty"`   // after that, without any demand: calls still end, and are counted
 	Window  Duration             `json:"window,omitempty"`  // of Result.Windows; 0 = none
+
+	Begun func() `json:"-"` // called when the warm-up is over, for who measures the machine that plays; nil = nobody
 }
 
 // Law changes settings of a scheme. Zero values leave them as they are, and so do those of other schemes.

@@ -2,6 +2,7 @@ package client
 
 import (
 	"errors"
+	"math"
 	"slices"
 
 	"github.com/stillwater-rpc/stillwater/hw/clock"
@@ -50,18 +51,20 @@ func (a *waiting[T]) before(b *waiting[T]) bool {
 // without a deadline last. A lower level that waits has one turn in fifty, or it would starve while there is enough of the higher ones.
 // Binary heaps: Push, Pop and Remove are O(log n), and allocate nothing once they have grown.
 type Queue[T any] struct {
-	heaps    [QueueLevels]waitHeap[T]
-	passed   [QueueLevels]uint8 // requests of higher levels taken since this one had a turn, while it waited
-	count    int
-	capacity int
+	count    int32 // first: in most queues it is all that is read
+	capacity int32
 	order    uint64
+	passed   [QueueLevels]uint8 // requests of higher levels taken since this one had a turn, while it waited
+	heaps    [QueueLevels]waitHeap[T]
 }
 
 // NewQueue makes an empty queue for at most capacity requests; zero or less means 1.
-func NewQueue[T any](capacity int) *Queue[T] { return &Queue[T]{capacity: max(capacity, 1)} }
+func NewQueue[T any](capacity int) *Queue[T] {
+	return &Queue[T]{capacity: int32(min(max(capacity, 1), math.MaxInt32))}
+}
 
 // Len returns the number of waiting requests: the demand.
-func (q *Queue[T]) Len() int { return q.count }
+func (q *Queue[T]) Len() int { return int(q.count) }
 
 // Push queues w by its deadline; an unset deadline is never. It returns ErrQueueFull when the queue is full, and
 // panics when w is queued already.
@@ -92,7 +95,7 @@ func (q *Queue[T]) next() waitHeap[T] {
 	for top > 0 && len(q.heaps[top]) == 0 {
 		top--
 	}
-	if len(q.heaps[top]) == q.count { // nobody is passed over
+	if len(q.heaps[top]) == q.Len() { // nobody is passed over
 		return q.heaps[top]
 	}
 	for level := range top {
@@ -115,7 +118,7 @@ func (q *Queue[T]) Peek() (w *Waiter[T], deadline clock.Time) {
 // Turn reports whether Pop would take a request of a lower level before one of a higher: it has its turn.
 func (q *Queue[T]) Turn() bool {
 	h := q.next()
-	if len(h) == q.count { // there is no other level, or nothing at all
+	if len(h) == q.Len() { // there is no other level, or nothing at all
 		return false
 	}
 	above := q.heaps[h[0].waiter.level+1:]
@@ -140,7 +143,7 @@ func (q *Queue[T]) Oldest() *Waiter[T] {
 }
 
 // Capacity returns how many requests may wait.
-func (q *Queue[T]) Capacity() int { return q.capacity }
+func (q *Queue[T]) Capacity() int { return int(q.capacity) }
 
 // Pop takes the request whose turn it is out; nil when the queue is empty.
 func (q *Queue[T]) Pop() *Waiter[T] {
@@ -149,7 +152,7 @@ func (q *Queue[T]) Pop() *Waiter[T] {
 		return nil
 	}
 	w := h[0].waiter
-	for level := 0; level < int(w.level) && len(h) < q.count; level++ {
+	for level := 0; level < int(w.level) && len(h) < q.Len(); level++ {
 		if len(q.heaps[level]) > 0 {
 			q.passed[level] = min(q.passed[level]+1, starvedAfter)
 		}

@@ -8,11 +8,10 @@ import (
 // Timer is an intrusive timer: it lies inside the thing that it times, so arming it allocates nothing. The zero
 // Timer is disarmed and ready for use. It belongs to one wheel while armed, and must not be copied then.
 type Timer[T any] struct {
-	Value *T // what the timer times; the wheel never touches it
-
-	next, prev *Timer[T]
+	list       int32 // 1 + index of the list that holds it; 0 = disarmed. First, since it is all that is read of most timers
 	when       Time
-	list       int32 // 1 + index of the list that holds it; 0 = disarmed
+	Value      *T // what the timer times; the wheel never touches it
+	next, prev *Timer[T]
 }
 
 // Armed reports whether the timer is armed: neither fired nor disarmed since.

@@ -19,24 +19,29 @@ const (
 	Stale                 // below what the slot or the session has seen: ignore
 )
 
-// slotsMin is the smallest table: most sessions have a few requests outstanding.
+// slotsMin is the smallest table of those who use more than one slot.
 const slotsMin = 4
 
 // Slots decides at most once for the active slots of one session. A slot keeps the highest number seen on it: the request object while
 // it is pending, a copy of the answer afterwards (the response cache). R is the owner's request object. The object itself is
 // not kept with the answer: a few objects that are always in the CPU's cache serve all sessions, and an idle slot costs what its answer
-// is long.
+// is long. It must not be copied.
 type Slots[R any] struct {
 	entries []slot[R]
-	live    int // slots that are pending
+	live    int        // slots that are pending
+	own     [1]slot[R] // the entries of who uses the first slot alone, as most sessions do: one thing less to find in memory
 }
 
 type slot[R any] struct {
-	next    wire.Number // numbers below it were seen on this slot
-	state   State
-	refusal keptRefusal // once refused
-	req     *R          // while pending
-	reply   []byte      // once answered; its memory is used again
+	next  wire.Number // numbers below it were seen on this slot
+	state State
+	// Once refused: a Refusal in what the state leaves of a word.
+	reason wire.RejectReason
+	advice wire.Advice
+	until  uint32 // when RetryAfter is over, >> untilShift
+
+	req   *R     // while pending
+	reply []byte // once answered; its memory is used again
 }
 
 // Refusal is what a reject says.
@@ -46,19 +51,8 @@ type Refusal struct {
 	RetryAfter time.Duration // from now; 0 = nobody said
 }
 
-// keptRefusal is a Refusal in what the state leaves of a word.
-type keptRefusal struct {
-	reason wire.RejectReason
-	advice wire.Advice
-	until  uint32 // when RetryAfter is over, >> untilShift
-}
-
 // untilShift makes an instant fit 32 bits: units of 8 us, which wrap after nine hours, when nobody asks again any more.
 const untilShift = 13
-
-func keep(now clock.Time, r Refusal) keptRefusal {
-	return keptRefusal{r.Reason, r.Advice, uint32(now.Add(r.RetryAfter) >> untilShift)}
-}
 
 // Lookup says what is known of number n on the slot, with the request object if it is pending.
 func (t *Slots[R]) Lookup(n wire.Number, s wire.Slot) (State, *R) {
@@ -83,7 +77,7 @@ func (t *Slots[R]) Begin(n wire.Number, s wire.Slot, req *R) (before *R) {
 
 // Reject records that number n was refused without running.
 func (t *Slots[R]) Reject(now clock.Time, n wire.Number, s wire.Slot, r Refusal) (before *R) {
-	return t.set(n, s, slot[R]{state: Rejected, refusal: keep(now, r)})
+	return t.set(n, s, slot[R]{state: Rejected, reason: r.Reason, advice: r.Advice, until: uint32(now.Add(r.RetryAfter) >> untilShift)})
 }
 
 func (t *Slots[R]) set(n wire.Number, s wire.Slot, to slot[R]) (before *R) {
@@ -121,7 +115,7 @@ func (t *Slots[R]) Kept(s wire.Slot) []byte { return t.entries[s].reply }
 
 // Refused is the refusal on a slot whose state is Rejected, as it is to be said at now.
 func (t *Slots[R]) Refused(now clock.Time, s wire.Slot) Refusal {
-	k := t.entries[s].refusal
+	k := &t.entries[s]
 	left := int32(k.until - uint32(now>>untilShift)) // serial-number arithmetic
 	return Refusal{k.reason, k.advice, time.Duration(max(left, 0)) << untilShift}
 }
@@ -158,6 +152,10 @@ func (t *Slots[R]) grow(n int) {
 	if n <= len(t.entries) {
 		return
 	}
+	if n <= len(t.own) && cap(t.entries) == 0 {
+		t.entries = t.own[:n]
+		return
+	}
 	size := max(len(t.entries), slotsMin)
 	for size < n {
 		size *= 2
@@ -168,5 +166,6 @@ func (t *Slots[R]) grow(n int) {
 	}
 	entries := make([]slot[R], size)
 	copy(entries, t.entries)
+	clear(t.own[:])
 	t.entries = entries
 }

@@ -44,8 +44,8 @@ func TestSlotsAgainstTwin(t *testing.T) {
 			if state == Answered && !bytes.Equal(table.Kept(s), before.reply) {
 				t.Fatalf("step %d: kept %q, want %q", step, table.Kept(s), before.reply)
 			}
-			if state == Rejected && table.Refused(0, s) != (Refusal{before.refusal.reason, before.refusal.advice, 0}) {
-				t.Fatalf("step %d: kept %+v, want %+v", step, table.Refused(0, s), before.refusal)
+			if state == Rejected && table.Refused(0, s) != (Refusal{before.reason, before.advice, 0}) {
+				t.Fatalf("step %d: kept %+v, want %+v", step, table.Refused(0, s), before)
 			}
 			switch rng.IntN(20) {
 			default:
@@ -59,7 +59,7 @@ func TestSlotsAgainstTwin(t *testing.T) {
 			case 0, 1:
 				if state == Fresh {
 					r := Refusal{Reason: wire.RejectReason(1 + rng.IntN(8)), Advice: wire.Advice(rng.IntN(2))}
-					twin.seen[s] = slot[request]{next: n + 1, state: Rejected, refusal: keptRefusal{reason: r.Reason, advice: r.Advice}}
+					twin.seen[s] = slot[request]{next: n + 1, state: Rejected, reason: r.Reason, advice: r.Advice}
 					if table.Reject(0, n, s, r) != before.req {
 						t.Fatal("the wrong request was pushed off")
 					}
@@ -122,8 +122,12 @@ func checkLive(t *testing.T, table *Slots[request], twin *slowSlots) {
 func TestSlotsGrowth(t *testing.T) {
 	table := &Slots[request]{}
 	table.Begin(0, 0, &request{})
-	if len(table.entries) != slotsMin {
+	if len(table.entries) != 1 {
 		t.Errorf("%d places for one request", len(table.entries))
+	}
+	table.Begin(0, 1, &request{})
+	if len(table.entries) != slotsMin || table.Live() != 2 || table.own[0].req != nil {
+		t.Errorf("%d places for two requests, of which %d live", len(table.entries), table.Live())
 	}
 	table.Begin(1, SlotsMax-1, &request{})
 	if len(table.entries) != SlotsMax {
