@@ -392,32 +392,6 @@ func TestGuardedWeather(t *testing.T) {
 	}
 }
 
-// From the call to its answer nothing is allocated with everything switched on, nor by retries and hedges.
-func TestGuardedCallsAllocateNothing(t *testing.T) {
-	m := newMemoryPair(t, 10, 4)
-	g := client.NewGuard(client.GuardConfig{
-		Hedge: client.HedgeConfig{Percentile: 0.01, Min: 1}, Throttle: client.ThrottleConfig{K: 1e9}, Breaker: client.BreakerConfig{Failures: 2}, // or calls that are refused at once would recurse
-		Retry: client.RetryConfig{Budget: client.BudgetConfig{Ratio: 1}, Timeout: 1},
-	})
-	for range 100 { // until each call was outstanding once
-		for _, s := range m.client.caller.sessions {
-			if s != nil {
-				m.client.SetGuard(s, g)
-				s.out.Each(func(c *Call) { c.Repeatable = true })
-			}
-		}
-		m.turn()
-	}
-	for range 4000 {
-		m.turn()
-	}
-	before := m.client.stats
-	allocs := testing.AllocsPerRun(1000, m.turn)
-	if now := m.client.stats; allocs != 0 || now.Hedges+now.AttemptCounts.Retries == before.Hedges+before.AttemptCounts.Retries || m.ended == 0 {
-		t.Errorf("%v allocations a turn, %+v", allocs, now.AttemptCounts)
-	}
-}
-
 // The clock jumps by an hour, or back, between attempts: every call has its outcome.
 func TestGuardedCallsWhenTheClockJumps(t *testing.T) {
 	for _, jump := range []time.Duration{time.Hour, -500 * time.Millisecond} {

@@ -135,49 +135,6 @@ func (m *memoryPair) turn() {
 }
 
 // From the client's call to its answer, through both dispatchers, nothing is allocated.
-func TestCallsAllocateNothing(t *testing.T) {
-	m := newMemoryPair(t, 10, 4)
-	turns := 5000
-	if small() {
-		turns = 500
-	}
-	for range 4 * turns {
-		m.turn()
-	}
-	before := m.ended
-	allocs := testing.AllocsPerRun(turns, m.turn)
-	calls := m.ended - before
-	t.Logf("%d calls in %d turns, outcomes %v", calls, turns, m.outcomes)
-	if allocs != 0 {
-		t.Errorf("%v allocations a turn", allocs)
-	}
-	if calls < 5*turns || m.outcomes[OutcomeOK] != m.ended {
-		t.Errorf("%d calls, %d ok of %d", calls, m.outcomes[OutcomeOK], m.ended)
-	}
-	for _, d := range []*Dispatcher{m.server, m.client} {
-		if err := d.Audit(); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
-// TestSchemesAllocateNothing is the same under each scheme, with its half at the client, whatever becomes of the calls.
-func TestSchemesAllocateNothing(t *testing.T) {
-	for _, name := range baseline.Names() {
-		m := newSchemePair(t, name, 10, 4)
-		for range 4000 {
-			m.turn()
-		}
-		before := m.outcomes[OutcomeOK]
-		if allocs := testing.AllocsPerRun(2000, m.turn); allocs != 0 {
-			t.Errorf("%s: %v allocations a turn", name, allocs)
-		}
-		if m.outcomes[OutcomeOK] == before {
-			t.Errorf("%s: no call was answered meanwhile; outcomes %v", name, m.outcomes)
-		}
-	}
-}
-
 // BenchmarkCalls is the work of both ends together for one call, without kernel, NIC, handler or scheduler.
 func BenchmarkCalls(b *testing.B) {
 	for _, x := range []struct {
