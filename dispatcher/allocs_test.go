@@ -9,6 +9,7 @@ import (
 	"github.com/stillwater-rpc/stillwater/credit/client"
 )
 
+// From the client's call to its answer, through both dispatchers, nothing is allocated.
 func TestCallsAllocateNothing(t *testing.T) {
 	m := newMemoryPair(t, 10, 4)
 	turns := 5000

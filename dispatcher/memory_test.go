@@ -134,7 +134,6 @@ func (m *memoryPair) turn() {
 	}
 }
 
-// From the client's call to its answer, through both dispatchers, nothing is allocated.
 // BenchmarkCalls is the work of both ends together for one call, without kernel, NIC, handler or scheduler.
 func BenchmarkCalls(b *testing.B) {
 	for _, x := range []struct {
