@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"testing"
+	"unsafe"
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/credit"
@@ -131,6 +132,18 @@ func (m *memoryPair) turn() {
 	}
 	m.server.Flush(m.now)
 	for m.client.Receive(m.now) > 0 {
+	}
+}
+
+// What a call needs of its session is four cache lines, and the session is six.
+func TestSessionLayout(t *testing.T) {
+	const line = 64
+	var s Session
+	if hot := unsafe.Offsetof(s.waiting) + unsafe.Sizeof(int32(0)); hot > 4*line {
+		t.Errorf("what every call needs is %d bytes", hot)
+	}
+	if size := unsafe.Sizeof(s); size > 6*line {
+		t.Errorf("a session is %d bytes", size)
 	}
 }
 
