@@ -2,8 +2,8 @@ package dispatcher
 
 import (
 	"testing"
-	"unsafe"
 	"time"
+	"unsafe"
 
 	"github.com/stillwater-rpc/stillwater/credit"
 	"github.com/stillwater-rpc/stillwater/credit/baseline"
