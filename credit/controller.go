@@ -72,6 +72,26 @@ type Controller interface {
 	Admit(a Arrival) bool
 }
 
+// Wrapper is a Controller around another one, which it changes in some way. What else that is, it is too, unless it has methods of its own for it: see As.
+type Wrapper interface {
+	Controller
+	Unwrap() Controller
+}
+
+// As finds what a scheme is beside a Controller, an Inviter for one, in it or in what it wraps.
+func As[T any](c Controller) (t T, ok bool) {
+	for {
+		if t, ok = c.(T); ok {
+			return t, true
+		}
+		w, wraps := c.(Wrapper)
+		if !wraps {
+			return t, false
+		}
+		c = w.Unwrap()
+	}
+}
+
 // Dequeuer is a Controller that decides a second time, when a request is taken from the queue. Who has no such method is not asked.
 type Dequeuer interface {
 	// Dequeue is told how long the request waited, and how many still wait behind it. False means that it is to be rejected, unstarted.

@@ -72,7 +72,7 @@ func NewLedger(config Config, control Controller) *Ledger {
 	if config.DrainedPerUpdate <= 0 {
 		config.DrainedPerUpdate = DefaultDrainedPerUpdate
 	}
-	inviter, _ := control.(Inviter)
+	inviter, _ := As[Inviter](control)
 	if inviter != nil && inviter.Invited(0) == 0 {
 		inviter = nil
 	}

@@ -170,6 +170,9 @@ func (d *Dispatcher) onReply(c *session.Conn, r *wire.Reply) {
 		ClientQueue: call.transmitted.Sub(call.submitted), PacketQueue: r.PacketQueue,
 		RequestQueue: r.RequestQueue, Service: r.Service,
 	}
+	if call.Deadline != 0 {
+		s.conn.late.Met(s.conn.target)
+	}
 	stay := r.PacketQueue + r.RequestQueue + r.Service
 	call.Timing.Network = max(d.now.Sub(call.transmitted)-stay, 0)
 	if !s.gate.CanSend() && s.out.Len() == 1 {

@@ -52,6 +52,7 @@ type dialed struct {
 	residence   session.RTT     // packet queue + request queue + service, as the server says
 	service     client.Learnt   // its handlers' part
 	standing    client.Standing // its queues', that is there all the time
+	late        client.Late     // what its answers take beside all that
 	target      time.Duration   // the server's target delay
 	threshold   time.Duration   // the server's drop threshold
 	invitation
@@ -264,7 +265,7 @@ func (s *Session) expiry(c *Call) clock.Time {
 
 // estimates are what is known of the server, without the queue that stands there.
 func (c *dialed) estimates() client.Estimates {
-	return client.Estimates{RTT: c.RTT.Smoothed(), Target: c.target, Service: c.service.Mean()}
+	return client.Estimates{RTT: c.RTT.Smoothed(), Target: c.target, Service: c.service.Mean(), Late: c.late.By()}
 }
 
 // RequestMax is the largest payload of a call in bytes: what fits beside the largest header and an open.

@@ -96,8 +96,8 @@ func (d *Dispatcher) Serve(cfg ServeConfig) (workers int) {
 	d.server.inService = newInService(d.server.Workers, d.server.Parallel, d.server.AdaptWorkers)
 	d.server.admission = newAdmission(&d.server.ServeConfig)
 	d.server.ledger = cfg.Credit
-	d.server.dequeuer, _ = cfg.Credit.Controller().(credit.Dequeuer)
-	d.server.leveler, _ = cfg.Credit.Controller().(credit.Leveler)
+	d.server.dequeuer, _ = credit.As[credit.Dequeuer](cfg.Credit.Controller())
+	d.server.leveler, _ = credit.As[credit.Leveler](cfg.Credit.Controller())
 	return d.server.Workers
 }
 

@@ -43,8 +43,7 @@ func (d *Dispatcher) governor() (credit.Governor, bool) {
 	if d.server.ledger == nil {
 		return nil, false
 	}
-	g, ok := d.server.ledger.Controller().(credit.Governor)
-	return g, ok
+	return credit.As[credit.Governor](d.server.ledger.Controller())
 }
 
 // Pressure is how loaded the server was when its pool was last sized: the delay in targets, above 1 overloaded. Any goroutine may ask.

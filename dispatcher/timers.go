@@ -44,6 +44,8 @@ func (d *Dispatcher) callDue(c *Call) {
 		outcome := OutcomeDeadline
 		if c.Deadline == 0 {
 			outcome = OutcomePeerLost
+		} else {
+			s.conn.late.Missed(s.conn.target)
 		}
 		d.tell(s, c, client.Answer{Lost: true})
 		d.finishCall(c, outcome)

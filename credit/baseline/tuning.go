@@ -117,13 +117,8 @@ type doorless struct{ credit.Controller }
 // Admit lets everything in.
 func (doorless) Admit(credit.Arrival) bool { return true }
 
-// Invited is the law's.
-func (d doorless) Invited(ahead time.Duration) uint8 {
-	if law, ok := d.Controller.(credit.Inviter); ok {
-		return law.Invited(ahead)
-	}
-	return 0
-}
+// Unwrap is the law.
+func (d doorless) Unwrap() credit.Controller { return d.Controller }
 
 // asking is a law that gives credits for known demand alone: C_oc is 0, and there is no floor.
 type asking struct{ credit.Controller }

@@ -75,6 +75,9 @@ func TestParts(t *testing.T) {
 		if whole.Asking || whole.NewController().Admit(late) || !doorless.Admit(late) || doorless.Pool() != 10 {
 			t.Errorf("%s without AQM: pool %d", name, doorless.Pool())
 		}
+		if i, ok := credit.As[credit.Inviter](doorless); (name == Stillwater) != (ok && i.Invited(0) > 0) {
+			t.Errorf("%s without AQM: whether it invites is not the law's to say", name)
+		}
 		s := must(t, name, Params{Workers: 10, Tuning: Tuning{NoCredits: true}})
 		c := s.NewController()
 		c.Resize(3)

@@ -160,9 +160,9 @@ func TestGateWakesUpAtOnce(t *testing.T) {
 func TestExpiresAt(t *testing.T) {
 	const made, deadline = 800_000, 1_000_000 // 100 us of slack with the estimates below
 	for _, c := range []struct {
-		made, deadline                 clock.Time
-		rtt, target, service, standing time.Duration
-		want                           clock.Time
+		made, deadline                       clock.Time
+		rtt, target, service, standing, late time.Duration
+		want                                 clock.Time
 	}{
 		{deadline: 0, rtt: us, target: us, service: us, standing: us, want: 0},
 		{made: made, deadline: deadline, rtt: 10 * us, target: 80 * us, service: 10 * us, want: 900_000},
@@ -178,8 +178,15 @@ func TestExpiresAt(t *testing.T) {
 		{made: made, deadline: deadline, rtt: 10 * us, target: 80 * us, service: 10 * us, standing: math.MaxInt64, want: 820_000},
 		{made: 950_000, deadline: deadline, rtt: 10 * us, target: 80 * us, service: 10 * us, standing: 48 * us, want: 900_000}, // too late anyway
 		{made: made, deadline: deadline, rtt: 10 * us, service: 10 * us, standing: 48 * us, want: 980_000},                     // a server without a target
+		// What the others leave out is taken off as it is, and a fifth is left all the same. Whichever is less holds.
+		{made: made, deadline: deadline, rtt: 10 * us, target: 80 * us, service: 10 * us, late: -us, want: 900_000},
+		{made: made, deadline: deadline, rtt: 10 * us, target: 80 * us, service: 10 * us, late: 30 * us, want: 870_000},
+		{made: made, deadline: deadline, rtt: 10 * us, target: 80 * us, service: 10 * us, late: math.MaxInt64, want: 820_000},
+		{made: made, deadline: deadline, rtt: 10 * us, target: 80 * us, service: 10 * us, standing: 30 * us, late: 30 * us, want: 850_000},
+		{made: made, deadline: deadline, rtt: 10 * us, target: 80 * us, service: 10 * us, standing: 30 * us, late: 60 * us, want: 840_000},
+		{made: 950_000, deadline: deadline, rtt: 10 * us, target: 80 * us, service: 10 * us, late: 48 * us, want: 900_000}, // too late anyway
 	} {
-		got := ExpiresAt(c.made, c.deadline, Estimates{RTT: c.rtt, Target: c.target, Service: c.service, Standing: c.standing})
+		got := ExpiresAt(c.made, c.deadline, Estimates{RTT: c.rtt, Target: c.target, Service: c.service, Standing: c.standing, Late: c.late})
 		if math.Abs(float64(got)-float64(c.want)) > 1 { // of rounding
 			t.Errorf("%+v: got %d", c, got)
 		}

@@ -16,7 +16,7 @@ type LawThread struct {
 	running bool
 }
 
-// Of is a controller whose updates wait for the thread. A law that is told of no dequeuing lets all go, and one without levels has none.
+// Of is a controller whose updates wait for the thread.
 func (l *LawThread) Of(law credit.Controller) credit.Controller { return &threaded{law, l} }
 
 // threaded is a controller that a thread updates.
@@ -35,19 +35,8 @@ func (t *threaded) Update(now clock.Time, signal credit.Signal, load credit.Load
 	return t.thread.running && t.Controller.Update(now, signal, load)
 }
 
-// Level is the law's.
-func (t *threaded) Level() uint8 {
-	if l, ok := t.Controller.(credit.Leveler); ok {
-		return l.Level()
-	}
-	return 0
-}
-
-// Dequeue is the law's.
-func (t *threaded) Dequeue(now clock.Time, sojourn time.Duration, queued int) bool {
-	d, ok := t.Controller.(credit.Dequeuer)
-	return !ok || d.Dequeue(now, sojourn, queued)
-}
+// Unwrap is the law.
+func (t *threaded) Unwrap() credit.Controller { return t.Controller }
 
 // lawTimer ends the sleep of the thread, on the CPU that has run it last.
 type lawTimer struct {

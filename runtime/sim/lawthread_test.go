@@ -55,18 +55,28 @@ func TestLawThread(t *testing.T) {
 // What a law says besides its updates is not changed by its thread.
 func TestLawThreadSaysWhatTheLawSays(t *testing.T) {
 	plain := (&LawThread{}).Of(credit.NewNone(slots))
-	if plain.(credit.Leveler).Level() != 0 || !plain.(credit.Dequeuer).Dequeue(1, time.Second, 1) {
-		t.Error("a law without levels has one, or one that is not asked drops")
+	if _, levels := credit.As[credit.Leveler](plain); levels {
+		t.Error("a law without levels has one")
 	}
-	choosy := (&LawThread{}).Of(choosy{credit.NewNone(slots)})
-	if choosy.(credit.Leveler).Level() != 7 || choosy.(credit.Dequeuer).Dequeue(1, time.Second, 1) {
-		t.Error("a law that has levels and drops is not asked")
+	if _, drops := credit.As[credit.Dequeuer](plain); drops {
+		t.Error("a law that is not asked at the queue drops there")
+	}
+	law := (&LawThread{}).Of(choosy{credit.NewNone(slots)})
+	if l, ok := credit.As[credit.Leveler](law); !ok || l.Level() != 7 {
+		t.Error("a law that has levels is not asked")
+	}
+	if d, ok := credit.As[credit.Dequeuer](law); !ok || d.Dequeue(1, time.Second, 1) {
+		t.Error("a law that drops is not asked")
+	}
+	if i, ok := credit.As[credit.Inviter](law); !ok || i.Invited(0) != 5 {
+		t.Error("a law that invites is not asked")
 	}
 }
 
 type choosy struct{ *credit.None }
 
 func (choosy) Level() uint8                                { return 7 }
+func (choosy) Invited(time.Duration) uint8                 { return 5 }
 func (choosy) Dequeue(clock.Time, time.Duration, int) bool { return false }
 
 // Packets wait while threads are ready, and not for longer than until their turn comes.

@@ -1,0 +1,78 @@
+package client
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// One late call in a hundred leaves it where it is; it never is more than the target, or less than nothing.
+func TestLate(t *testing.T) {
+	var l Late
+	const target = 80 * us
+	l.Met(target)
+	if l.By() != 0 {
+		t.Errorf("%v when no call was late", l.By())
+	}
+	for range lateSteps + 5 {
+		l.Missed(target)
+	}
+	if l.By() != target {
+		t.Errorf("%v when all are late: no more than the target, %v", l.By(), target)
+	}
+	for range lateSteps / 2 {
+		for range lateShare {
+			l.Met(target)
+		}
+	}
+	if l.By() != target/2 {
+		t.Errorf("%v after half of what leads back to nothing", l.By())
+	}
+	for range 100 {
+		l.Missed(target)
+		for range lateShare {
+			l.Met(target)
+		}
+	}
+	if l.By() < target/2-target/lateSteps || l.By() > target/2+target/lateSteps {
+		t.Errorf("%v with one late in a hundred, and %v before", l.By(), target/2)
+	}
+	for range 2 * lateSteps * lateShare {
+		l.Met(target)
+	}
+	if l.By() != 0 {
+		t.Errorf("%v when none is late any more", l.By())
+	}
+	l.Missed(0) // a server that says nothing of a target
+	l.Met(0)
+	if l.By() != 0 {
+		t.Errorf("%v without a target", l.By())
+	}
+}
+
+// Whatever the distribution of what the estimates leave out, one call in a hundred comes to be late, if so much is left to take off.
+func TestLateIsAQuantile(t *testing.T) {
+	const target, spare = 80 * us, 20 * us // what calls have left beyond the estimates
+	for name, rest := range map[string]func(*rand.Rand) time.Duration{
+		"exponential": func(rng *rand.Rand) time.Duration { return time.Duration(rng.ExpFloat64() * float64(12*us)) },
+		"uniform":     func(rng *rand.Rand) time.Duration { return time.Duration(rng.IntN(int(50 * us))) },
+	} {
+		rng := rand.New(rand.NewPCG(1, 1))
+		var l Late
+		late, calls := 0, 40_000
+		for i := range 2 * calls {
+			if rest(rng) > spare+l.By() {
+				l.Missed(target)
+				if i >= calls {
+					late++
+				}
+			} else {
+				l.Met(target)
+			}
+		}
+		if share := float64(late) / float64(calls); math.Abs(share-0.01) > 0.003 {
+			t.Errorf("%s: %.2f %% are late", name, 100*share)
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package dispatcher
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stillwater-rpc/stillwater/credit"
+	"github.com/stillwater-rpc/stillwater/hw/clock"
+)
+
+// A call that was sent and had no answer by its deadline says that the server takes longer than it tells: calls that wait give up the sooner, until a
+// hundred were answered in time. One that nobody sent says nothing.
+func TestLateCallsShortenTheWait(t *testing.T) {
+	const deadline = 150 * time.Microsecond
+	w, _, c, s := invited(t, newHost(credit.InvitedAll))
+	patience := func() time.Duration {
+		made := clock.Time(1_000_000)
+		return s.expiry(&Call{submitted: made, Deadline: made.Add(deadline)}).Sub(made)
+	}
+	call := func(m uint64, slow time.Duration, want Outcome) {
+		t.Helper()
+		w.delay += slow
+		k := c.call(s, m, w.now.Add(deadline))
+		w.soon(10 * time.Millisecond)
+		if w.delay -= slow; k.Outcome != want {
+			t.Fatalf("call %d: %v, want %v", m, k.Outcome, want)
+		}
+	}
+	call(1, 0, OutcomeOK)
+	before := patience()
+	call(2, 100*time.Microsecond, OutcomeDeadline)
+	step := s.conn.target / 32
+	if after := patience(); s.conn.late.By() != step || before-after < step {
+		t.Errorf("a late call changes the wait from %v to %v, and %v is taken off", before, after, s.conn.late.By())
+	}
+	for i := range uint64(110) {
+		call(3+i, 0, OutcomeOK)
+	}
+	if after := patience(); s.conn.late.By() != 0 || before-after > time.Microsecond {
+		t.Errorf("110 answers later calls wait for %v, and at first %v", after, before)
+	}
+	s.conn.share = 0
+	s.gate.Apply(w.now, s.gate.Next()+1, s.gate.Seq()+1)
+	w.cut[s.conn.Peer] = true
+	sent, unsent := c.call(s, 200, w.now.Add(deadline)), c.call(s, 201, w.now.Add(deadline))
+	w.soon(10 * time.Millisecond)
+	if sent.Outcome != OutcomeDeadline || unsent.Outcome != OutcomeExpired || s.conn.late.By() != step {
+		t.Errorf("sent: %v, unsent: %v, %v is taken off instead of %v", sent.Outcome, unsent.Outcome, s.conn.late.By(), step)
+	}
+}
