@@ -185,5 +185,13 @@ func lossOf(all []Comparison, a arm) (ours, theirs float64, found bool) {
 			x, last, lastPublished = c.X, c.Ours, c.Published
 		}
 	}
-	return 1 - last/peak, 1 - lastPublished/peakPublished, found
+	return lost(peak, last), lost(peakPublished, lastPublished), found
+}
+
+// lost is the part of a peak that is not left at the last point. What was nothing everywhere has lost all of it.
+func lost(peak, last float64) float64 {
+	if peak == 0 {
+		return 1
+	}
+	return 1 - last/peak
 }

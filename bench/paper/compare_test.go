@@ -310,3 +310,12 @@ func TestRecovery(t *testing.T) {
 		t.Errorf("dip %v", got)
 	}
 }
+
+// A curve that is nothing everywhere has lost all, and not an unknown part.
+func TestLost(t *testing.T) {
+	for _, c := range []struct{ peak, last, want float64 }{{800, 800, 0}, {800, 200, 0.75}, {800, 0, 1}, {0, 0, 1}} {
+		if got := lost(c.peak, c.last); got != c.want {
+			t.Errorf("from %v to %v: %v lost, want %v", c.peak, c.last, got, c.want)
+		}
+	}
+}
