@@ -8,8 +8,8 @@ import (
 	"github.com/stillwater-rpc/stillwater/hw/clock"
 )
 
-// A call that was sent and had no answer by its deadline says that the server takes longer than it tells: calls that wait give up the sooner, until a
-// hundred were answered in time. One that nobody sent says nothing.
+// A call that was sent and had no answer by its deadline says that the server takes longer than it tells: calls that wait give up the sooner, until
+// forty were answered in time. One that nobody sent says nothing.
 func TestLateCallsShortenTheWait(t *testing.T) {
 	const deadline = 150 * time.Microsecond
 	w, _, c, s := invited(t, newHost(credit.InvitedAll))
@@ -33,11 +33,11 @@ func TestLateCallsShortenTheWait(t *testing.T) {
 	if after := patience(); s.conn.late.By() != step || before-after < step {
 		t.Errorf("a late call changes the wait from %v to %v, and %v is taken off", before, after, s.conn.late.By())
 	}
-	for i := range uint64(110) {
+	for i := range uint64(45) {
 		call(3+i, 0, OutcomeOK)
 	}
 	if after := patience(); s.conn.late.By() != 0 || before-after > time.Microsecond {
-		t.Errorf("110 answers later calls wait for %v, and at first %v", after, before)
+		t.Errorf("45 answers later calls wait for %v, and at first %v", after, before)
 	}
 	s.conn.share = 0
 	s.gate.Apply(w.now, s.gate.Next()+1, s.gate.Seq()+1)
