@@ -9,7 +9,7 @@ import (
 )
 
 // A call that was sent and had no answer by its deadline says that the server takes longer than it tells: calls that wait give up the sooner, until
-// forty were answered in time. One that nobody sent says nothing.
+// fifty were answered in time. One that nobody sent says nothing.
 func TestLateCallsShortenTheWait(t *testing.T) {
 	const deadline = 150 * time.Microsecond
 	w, _, c, s := invited(t, newHost(credit.InvitedAll))
@@ -33,11 +33,11 @@ func TestLateCallsShortenTheWait(t *testing.T) {
 	if after := patience(); s.conn.late.By() != step || before-after < step {
 		t.Errorf("a late call changes the wait from %v to %v, and %v is taken off", before, after, s.conn.late.By())
 	}
-	for i := range uint64(45) {
+	for i := range uint64(55) {
 		call(3+i, 0, OutcomeOK)
 	}
 	if after := patience(); s.conn.late.By() != 0 || before-after > time.Microsecond {
-		t.Errorf("45 answers later calls wait for %v, and at first %v", after, before)
+		t.Errorf("55 answers later calls wait for %v, and at first %v", after, before)
 	}
 	s.conn.share = 0
 	s.gate.Apply(w.now, s.gate.Next()+1, s.gate.Seq()+1)
@@ -46,5 +46,21 @@ func TestLateCallsShortenTheWait(t *testing.T) {
 	w.soon(10 * time.Millisecond)
 	if sent.Outcome != OutcomeDeadline || unsent.Outcome != OutcomeExpired || s.conn.late.By() != step {
 		t.Errorf("sent: %v, unsent: %v, %v is taken off instead of %v", sent.Outcome, unsent.Outcome, s.conn.late.By(), step)
+	}
+}
+
+// A call that was refused for want of a credit has had its answer: that none came after it says nothing of how long the server takes.
+func TestRefusedCallsAreNotLate(t *testing.T) {
+	control := newHost(credit.InvitedAll)
+	w, _, c, s := invited(t, control)
+	control.shut = true
+	k := c.call(s, 1, w.now.Add(150*time.Microsecond))
+	w.soon(30 * time.Microsecond)
+	if k.state != callRefused {
+		t.Fatalf("state %d, and not refused", k.state)
+	}
+	w.soon(10 * time.Millisecond)
+	if k.Outcome != OutcomeDeadline || s.conn.late.By() != 0 {
+		t.Errorf("%v, %v is taken off the wait of calls to come", k.Outcome, s.conn.late.By())
 	}
 }

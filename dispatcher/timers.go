@@ -44,7 +44,7 @@ func (d *Dispatcher) callDue(c *Call) {
 		outcome := OutcomeDeadline
 		if c.Deadline == 0 {
 			outcome = OutcomePeerLost
-		} else {
+		} else if c.state == callSent { // a refusal was an answer, and in time
 			s.conn.late.Missed(s.conn.target)
 		}
 		d.tell(s, c, client.Answer{Lost: true})

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// One late call in forty leaves it where it is; it never is more than the target, or less than nothing.
+// One late call in fifty leaves it where it is; it never is more than the target, or less than nothing.
 func TestLate(t *testing.T) {
 	var l Late
 	const target = 128 * us
@@ -36,7 +36,7 @@ func TestLate(t *testing.T) {
 		}
 	}
 	if l.By() < target/2-target/lateSteps || l.By() > target/2+target/lateSteps {
-		t.Errorf("%v with one late in forty, and %v before", l.By(), target/2)
+		t.Errorf("%v with one late in fifty, and %v before", l.By(), target/2)
 	}
 	for range 2 * lateSteps * lateShare {
 		l.Met(target)
@@ -51,7 +51,7 @@ func TestLate(t *testing.T) {
 	}
 }
 
-// Whatever the distribution of what the estimates leave out, one call in forty comes to be late, if so much is left to take off.
+// Whatever the distribution of what the estimates leave out, one call in fifty comes to be late, if so much is left to take off.
 func TestLateIsAQuantile(t *testing.T) {
 	const target, spare = 80 * us, 20 * us // what calls have left beyond the estimates
 	for name, rest := range map[string]func(*rand.Rand) time.Duration{
