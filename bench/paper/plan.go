@@ -54,11 +54,13 @@ type planner struct {
 	plan    *Plan
 	schemes []Scheme       // empty: all
 	known   map[string]int // from a point's key to its index
+	places  []Cell         // of the figure's published values, those of schemes that nobody asked for too
 }
 
 // figure adds a figure: its rows, then what stands beside them.
 func (b *planner) figure(f figure, rows []published.Row) error {
 	begin := len(b.plan.Cells)
+	b.places = nil
 	for i := range rows {
 		if rows[i].Figure == f.name {
 			if err := b.row(f, &rows[i]); err != nil {
@@ -87,6 +89,7 @@ func (b *planner) row(f figure, r *published.Row) error {
 		b.plan.Cells = append(b.plan.Cells, c)
 		return nil
 	}
+	b.places = append(b.places, c)
 	if !b.wanted(c.Scheme) {
 		return nil
 	}
