@@ -71,7 +71,7 @@ func (b *planner) figure(f figure, rows []published.Row) error {
 	if f.name == "F11" {
 		return b.settings(f)
 	}
-	return b.beside(f, slices.Clone(b.plan.Cells[begin:]))
+	return b.beside(f, b.plan.Cells[begin:])
 }
 
 // wanted reports whether a scheme is to be shown.
@@ -161,7 +161,7 @@ func (c Cell) place() place {
 	return place{c.Panel, c.X, "", c.Metric}
 }
 
-// beside adds, at every place where the figure has a value of a scheme, the same of the schemes that the figure lacks.
+// beside adds, at every place where the figure has a value of a scheme, the same of the schemes that the figure lacks. rows are the published values to be shown.
 func (b *planner) beside(f figure, rows []Cell) error {
 	type spot struct {
 		place
@@ -171,6 +171,8 @@ func (b *planner) beside(f figure, rows []Cell) error {
 	seen, drawn := map[place]bool{}, map[spot]bool{}
 	for _, c := range rows {
 		drawn[spot{c.place(), c.curve()}] = true
+	}
+	for _, c := range b.places {
 		// Runs without control sit at demands of their own, where nothing else was run.
 		odd := c.Scheme == None && slices.Contains(oddDemands, c.X/1e6)
 		if c.Scheme != "" && !odd && !seen[c.place()] {

@@ -292,6 +292,26 @@ func TestPlanOfSome(t *testing.T) {
 	}
 }
 
+// A scheme alone has the values that it has beside all others: those that stand beside published ones need not run what was published.
+func TestPlanOfOneScheme(t *testing.T) {
+	values := func(p *Plan, s Scheme) (all []string) {
+		for _, c := range p.Cells {
+			if c.Scheme == s {
+				all = append(all, fmt.Sprintf("%s %+v %s %t", c.Figure, c.place(), c.curve(), c.Point >= 0))
+			}
+		}
+		slices.Sort(all)
+		return all
+	}
+	whole := plan(t, nil, nil, Small())
+	for _, s := range Schemes() {
+		want, got := values(whole, s), values(plan(t, nil, []Scheme{s}, Small()), s)
+		if len(want) == 0 || !slices.Equal(got, want) {
+			t.Errorf("%s: %d values alone, and %d beside the others", s, len(got), len(want))
+		}
+	}
+}
+
 func second[T any](_ T, err error) error { return err }
 
 // TestSeeds: schemes meet the same arrivals at one load, and other ones at another load or with another seed.
