@@ -74,6 +74,9 @@ func (r *Result) judge() {
 		"%.0f %% without control (p99 %v); after the load fell to half, at least %.0f %% of every %v were good again from %v on.",
 		credits.Load, 100*good, r.Calibration.slo, round(credits.LatencyNsP99), 100*rejected,
 		100*bare, round(none.LatencyNsP99), 100*worst, bucketWidth, recoveryGrace)
+	if !r.Passed {
+		r.Verdict += " Not as expected: " + r.Missed() + "."
+	}
 }
 
 // doubtful is the number of steps whose generator could not keep its schedule.
