@@ -260,7 +260,7 @@ func (s *Session) expiry(c *Call) clock.Time {
 	if c.Criticality < wire.Critical {
 		e.Standing = s.conn.standing.Delay()
 	}
-	return client.ExpiresAt(c.submitted, c.Deadline, e)
+	return client.ExpiresAt(c.submitted, c.Deadline, &e)
 }
 
 // estimates are what is known of the server, without the queue that stands there.

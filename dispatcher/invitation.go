@@ -162,7 +162,8 @@ func (s *Session) lastChance(c *Call) clock.Time {
 	if s.limits().Expiry > 0 {
 		return s.expires(c)
 	}
-	at := client.ExpiresAt(c.submitted, c.Deadline, s.conn.estimates())
+	e := s.conn.estimates()
+	at := client.ExpiresAt(c.submitted, c.Deadline, &e)
 	return at.Add(-max(at.Sub(c.submitted), 0) / lastChanceMargin)
 }
 

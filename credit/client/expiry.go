@@ -43,16 +43,20 @@ const (
 //
 // A request without a deadline (zero) never expires. The result is unset only for those: an instant before the beginning
 // of time becomes its first nanosecond.
-func ExpiresAt(made, deadline clock.Time, e Estimates) clock.Time {
+func ExpiresAt(made, deadline clock.Time, e *Estimates) clock.Time {
 	if deadline == 0 {
 		return 0
 	}
-	left := deadline
-	for _, need := range [...]time.Duration{e.RTT, e.Target, e.Service} {
-		if clock.Time(need) >= left {
-			return 1
-		}
-		left = left.Add(-max(need, 0))
+	// Written out: each call asks for this several times.
+	left := deadline.Add(-max(e.RTT, 0))
+	if left > 0 {
+		left = left.Add(-max(e.Target, 0))
+	}
+	if left > 0 {
+		left = left.Add(-max(e.Service, 0))
+	}
+	if left <= 0 {
+		return 1
 	}
 	if slack := left.Sub(made); slack > 0 {
 		left = made.Add(patience(slack, e))
@@ -62,7 +66,7 @@ func ExpiresAt(made, deadline clock.Time, e Estimates) clock.Time {
 
 // patience is the part of a call's slack that it waits. Late shortens it alone, and not the time that a call must have left: what a server was late by in an outage
 // must not forbid calls afterwards that would be in time.
-func patience(slack time.Duration, e Estimates) time.Duration {
+func patience(slack time.Duration, e *Estimates) time.Duration {
 	wait := slack - max(e.Late, 0)
 	if e.Standing > 0 && e.Target > 0 {
 		empty := 1 - float64(e.Standing)/(fullAt*float64(e.Target))

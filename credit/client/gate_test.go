@@ -186,7 +186,7 @@ func TestExpiresAt(t *testing.T) {
 		{made: made, deadline: deadline, rtt: 10 * us, target: 80 * us, service: 10 * us, standing: 30 * us, late: 60 * us, want: 840_000},
 		{made: 950_000, deadline: deadline, rtt: 10 * us, target: 80 * us, service: 10 * us, late: 48 * us, want: 900_000}, // too late anyway
 	} {
-		got := ExpiresAt(c.made, c.deadline, Estimates{RTT: c.rtt, Target: c.target, Service: c.service, Standing: c.standing, Late: c.late})
+		got := ExpiresAt(c.made, c.deadline, &Estimates{RTT: c.rtt, Target: c.target, Service: c.service, Standing: c.standing, Late: c.late})
 		if math.Abs(float64(got)-float64(c.want)) > 1 { // of rounding
 			t.Errorf("%+v: got %d", c, got)
 		}
