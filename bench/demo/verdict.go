@@ -64,7 +64,7 @@ func (r *Result) judge() {
 	_, worst := r.recovery()
 	good, bare := credits.share(), none.share()
 	rejected := credits.RejectedPerS / max(credits.OfferedPerS, 1)
-	r.check("capacity, of one request per service time", r.Calibration.capacityPerS*r.service.Seconds(), capacityMin, true)
+	r.check("capacity, of one request per service time (a slow or busy host has less)", r.Calibration.capacityPerS*r.service.Seconds(), capacityMin, true)
 	r.check("goodput with credits, of capacity", good, goodputMin, true)
 	r.check("rejected with credits", rejected, rejectedMax, false)
 	r.check("goodput without control, of capacity", bare, controlGoodMax, false)
