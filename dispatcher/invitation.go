@@ -86,7 +86,7 @@ func (d *Dispatcher) listen(c *session.Conn, in inbound, level uint8) {
 	}
 	at.share, at.told = 0, d.now
 	if level > wire.LevelInvitation {
-		at.share = level - wire.LevelInvitation
+		at.share = at.late.Takes(level-wire.LevelInvitation, credit.InvitedAll, at.target)
 	}
 	if at.share == credit.InvitedAll {
 		at.silence = scoutMin

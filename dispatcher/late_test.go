@@ -64,3 +64,29 @@ func TestRefusedCallsAreNotLate(t *testing.T) {
 		t.Errorf("%v, %v is taken off the wait of calls to come", k.Outcome, s.conn.late.By())
 	}
 }
+
+// Who knows of late calls takes less of what is invited, and all where all are.
+func TestLateCallsTakeLessOfTheShare(t *testing.T) {
+	control := newHost(60)
+	w, _, c, s := invited(t, control)
+	hear := func(m uint64) uint8 {
+		t.Helper()
+		k := c.call(s, m, 0)
+		if w.soon(200 * time.Millisecond); k.Outcome != OutcomeOK {
+			t.Fatalf("call %d: %v", m, k.Outcome)
+		}
+		return s.conn.share
+	}
+	if got := hear(1); got != 60 {
+		t.Fatalf("invited are %d", got)
+	}
+	for range 32 {
+		s.conn.late.Missed(s.conn.target)
+	}
+	if got := hear(2); got != 30 {
+		t.Errorf("it takes %d of 60 when many are late", got)
+	}
+	if control.share = credit.InvitedAll; hear(3) != credit.InvitedAll {
+		t.Errorf("it takes %d where all are invited", s.conn.share)
+	}
+}

@@ -20,5 +20,19 @@ func (l *Late) Missed(target time.Duration) { l.by = min(l.by+target/lateSteps, 
 // Met is a call that was answered in time.
 func (l *Late) Met(target time.Duration) { l.by = max(l.by-max(target/(lateSteps*lateShare), 1), 0) }
 
+// Takes is the part of an invited share of calls that a client takes when so much is not told: half of the share at the least. A server that invites until its
+// CPUs are all busy, and has a queue for each, answers many too late; most calls there go by invitation and do not wait, so nothing else would keep them back. Where
+// all are invited, little stands in the server's queue, and what is late is so for another reason, as handlers that take long now and then: it takes all.
+//
+// In the simulator, goodput at twice the capacity: with a queue for each CPU and 10 us of work 819k/s instead of 810k/s with exponential service, and 817k/s instead of
+// 792k/s with constant; with one queue, exponential 100 us and an SLO of 300 us, of which a service alone takes more in one of twenty calls, 82.3k/s instead of 79.4k/s.
+func (l *Late) Takes(share, all uint8, target time.Duration) uint8 {
+	if l.by <= 0 || target <= 0 || share <= 1 || share >= all {
+		return share
+	}
+	whole := int64(target + l.by)
+	return uint8((int64(share)*int64(target) + whole - 1) / whole) // rounded up: at many times the capacity the share is a few in 127
+}
+
 // By is the estimate.
 func (l *Late) By() time.Duration { return l.by }

@@ -76,3 +76,30 @@ func TestLateIsAQuantile(t *testing.T) {
 		}
 	}
 }
+
+// Of an invited share at least a half is taken, and all where all are invited.
+func TestLateTakes(t *testing.T) {
+	const target, all = 80 * us, 127
+	for _, x := range []struct {
+		missed      int
+		share, want uint8
+	}{
+		{0, 60, 60}, {0, 0, 0},
+		{1, 60, 59}, {lateSteps / 2, 60, 40}, {lateSteps, 60, 30}, {2 * lateSteps, 60, 30}, {lateSteps, 126, 63},
+		{lateSteps, 3, 2}, {lateSteps, 2, 1}, {lateSteps, 1, 1}, {lateSteps, 0, 0},
+		{lateSteps, all, all},
+	} {
+		var l Late
+		for range x.missed {
+			l.Missed(target)
+		}
+		if got := l.Takes(x.share, all, target); got != x.want {
+			t.Errorf("%d late: takes %d of %d, want %d", x.missed, got, x.share, x.want)
+		}
+	}
+	var l Late
+	l.Missed(target)
+	if got := l.Takes(60, all, 0); got != 60 {
+		t.Errorf("of a server without a target it takes %d of 60", got)
+	}
+}
