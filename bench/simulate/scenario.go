@@ -210,8 +210,10 @@ func (s Scenario) Validate() error {
 	switch {
 	case d.Clients < 1 || d.Hosts < 1 || d.Hosts > d.Clients || d.Clients > clientsMax:
 		return fail("%d clients on %d hosts: at least one on each, and at most %d", d.Clients, d.Hosts, clientsMax)
-	case d.Server.CPUs < 1 || d.Server.Ring < 0 || d.Server.InService < 0:
-		return fail("%d CPUs, ring %d, %d in service: at least 1, 0 and 0", d.Server.CPUs, d.Server.Ring, d.Server.InService)
+	case d.Server.CPUs < 1 || d.Server.CPUs > cpusMax:
+		return fail("%d CPUs: from 1 to %d", d.Server.CPUs, cpusMax)
+	case d.Server.Ring < 0 || d.Server.InService < 0:
+		return fail("ring %d, %d in service: neither can be negative", d.Server.Ring, d.Server.InService)
 	case d.Server.Pause.For > 0 && d.Server.Pause.For >= d.Server.Pause.Every:
 		return fail("a pause of %v every %v: shorter than the time from one to the next", time.Duration(d.Server.Pause.For), time.Duration(d.Server.Pause.Every))
 	case slices.ContainsFunc(d.Samples, func(v Duration) bool { return v < 0 || time.Duration(v) > workload.MaxWork }):
@@ -246,6 +248,7 @@ func (s Scenario) Validate() error {
 // Bounds of what a scenario may ask for: what a machine of today can hold, and what a nanosecond of resolution can tell apart.
 const (
 	clientsMax = 10_000_000
+	cpusMax    = 8192 // what a kernel can be built for (CONFIG_NR_CPUS of x86)
 	demandMax  = 1e9
 )
 

@@ -56,8 +56,8 @@ func (w Sweep) Validate() error {
 			return fmt.Errorf("%w: load %v: above 0, and at most %v times the capacity", ErrScenario, load, loadMax)
 		}
 	}
-	if w.Scenario.Capacity() > demandMax {
-		return fmt.Errorf("%w: service takes no time: give it one, or a server that has costs", ErrScenario)
+	if c := w.Scenario.Capacity(); c > demandMax {
+		return fmt.Errorf("%w: a server that could answer %.3g/s, more than %g: give its handlers more time, or it fewer CPUs", ErrScenario, c, demandMax)
 	}
 	for _, s := range w.Scenarios() {
 		if err := s.Validate(); err != nil {

@@ -50,12 +50,16 @@ func TestBadSweeps(t *testing.T) {
 		service + `"loads":[1]}`:                                      "nothing is measured",
 		service + `"loads":[1],"calls":5,"schemes":["magic"]}`:        "it must be stillwater",
 		service + `"loads":[1],"calls":5,"samples":["-1us"]}`:         "from 0 to",
-		`{"loads":[1],"calls":5,"server":{"costs":{"receive":"0s"}}}`: "service takes no time",
+		`{"loads":[1],"calls":5,"server":{"costs":{"receive":"0s"}}}`: "a server that could answer",
+		service + `"loads":[1],"calls":5,"server":{"cpus":8193}}`:     "8193 CPUs: from 1 to 8192",
 		service + `"laods":[1]}`:                                      `unknown field "laods"`,
 	} {
 		if _, err := ReadSweep(strings.NewReader(text)); !errors.Is(err, ErrScenario) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
+	}
+	if _, err := ReadSweep(strings.NewReader(service + `"loads":[1],"calls":5,"server":{"cpus":8192}}`)); err != nil {
+		t.Errorf("as many CPUs as there may be: %v", err)
 	}
 }
 
