@@ -44,7 +44,7 @@ const (
 func e6Jobs(size Size) (all []job) {
 	schemes, seeds, stage := rivals, 2, spikeShort
 	if size.Full {
-		schemes, seeds, stage = append([]string{baseline.SEDA}, rivals...), 3, spikeLong
+		schemes, seeds, stage = rivalsAndSEDA, 3, spikeLong
 	}
 	for _, name := range []string{"staircase", "step"} {
 		for _, scheme := range schemes {

@@ -3,6 +3,7 @@ package experiments
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/bench/simulate"
@@ -84,6 +85,9 @@ func e12Curves(size Size) (all []curve) {
 // rivals are the schemes that are compared everywhere; ours is the first, and the control arm the last.
 var rivals = []string{baseline.Stillwater, baseline.BreakwaterPaper, baseline.BreakwaterArtifact, baseline.DAGOR, baseline.None}
 
+// rivalsAndSEDA are those of the full size: it takes long. It is the last, so that the others have their colours in all charts.
+var rivalsAndSEDA = slices.Concat(rivals, []string{baseline.SEDA})
+
 const (
 	sedaWarmup = 2 * time.Second
 	sedaSeeds  = 2
@@ -97,7 +101,7 @@ func e12Jobs(size Size) (all []job) {
 		for _, load := range c.loads {
 			schemes := rivals
 			if size.Full && i == 0 && load >= 1 {
-				schemes = append([]string{baseline.SEDA}, rivals...)
+				schemes = rivalsAndSEDA
 			}
 			for _, scheme := range schemes {
 				s := simulate.Scenario{Scheme: scheme, Clients: c.clients, Service: c.service}

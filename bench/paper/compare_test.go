@@ -3,6 +3,7 @@ package paper
 import (
 	"context"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -308,6 +309,20 @@ func TestRecovery(t *testing.T) {
 	dipped[3*n+1] = 60
 	if got := recoveryOf(dipped, n).Dip; math.Abs(got-60/96.0) > 1e-9 { // settled: the mean of the stage, the dip in it
 		t.Errorf("dip %v", got)
+	}
+}
+
+// Who never recovers has nothing that a stage settles at, and a dash in its line, without a unit.
+func TestRecoveryCells(t *testing.T) {
+	const n = 10
+	collapsed := append(slices.Repeat([]float64{100}, 2*n), make([]float64, 3*n)...)
+	p := RecoveryPair{Scheme: None, Ours: recoveryOf(collapsed, n)}
+	if got, want := strings.Join(p.cells(), " "), "none – never – –"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	p.Ours.Dip = 0.95
+	if got, want := strings.Join(p.cells(), " "), "none – never – 95.00 %"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

@@ -152,7 +152,7 @@ func cloudsOf(all []Comparison) (clouds []cloud) {
 func (k cloud) cells() []string {
 	span := func(points []report.Point, m Metric) string {
 		if len(points) == 0 {
-			return "–"
+			return dash
 		}
 		var values []float64
 		for _, p := range points {

@@ -42,7 +42,7 @@ func (p RecoveryPair) cells() []string {
 		return recovered, DropRatio.text(r.Dip)
 	}
 	recovered, dip := texts(p.Ours)
-	recoveredPublished, dipPublished := "–", "–"
+	recoveredPublished, dipPublished := dash, dash
 	if p.HasPublished {
 		recoveredPublished, dipPublished = texts(p.Published)
 	}

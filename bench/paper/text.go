@@ -37,10 +37,13 @@ func (m Metric) unit() string {
 	return "%"
 }
 
+// dash stands for a value that there is none of.
+const dash = "–"
+
 // number writes a value in the unit in which it is shown; of none, a dash.
 func (m Metric) number(v float64) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return "–"
+		return dash
 	}
 	decimals := 1
 	if !m.isRate() && !m.isTime() {
@@ -49,13 +52,19 @@ func (m Metric) number(v float64) string {
 	return strconv.FormatFloat(m.shown(v), 'f', decimals, 64)
 }
 
-// text writes a value with its unit.
-func (m Metric) text(v float64) string { return m.number(v) + " " + m.unit() }
+// text writes a value with its unit; of none, a dash.
+func (m Metric) text(v float64) string {
+	n := m.number(v)
+	if n == dash {
+		return n
+	}
+	return n + " " + m.unit()
+}
 
 // percent writes a share with its sign, as +1.2; of none, a dash.
 func percent(v float64) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return "–"
+		return dash
 	}
 	s := strconv.FormatFloat(100*v, 'f', 1, 64)
 	if !strings.HasPrefix(s, "-") {
