@@ -14,12 +14,18 @@ import (
 // sliceOfTime is how long a world goes on before somebody looks whether it is still wanted.
 const sliceOfTime = time.Millisecond
 
-// Run plays a scenario. It returns ctx's error soon after ctx ends. Several may run at the same time.
+// Run plays a scenario. It returns ctx's error soon after ctx ends. Several may run at the same time; those that together would hold more than the memory that the
+// machine has left wait for each other.
 func Run(ctx context.Context, s Scenario) (*Result, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
 	s = s.withDefaults()
+	giveBack, err := shared().take(ctx, s.memory())
+	if err != nil {
+		return nil, err
+	}
+	defer giveBack()
 	p, err := prepare(s)
 	if err != nil {
 		return nil, err
