@@ -2,19 +2,15 @@ package simulate
 
 import (
 	"context"
-	"io/fs"
 	"math"
-	"os"
-	"runtime/debug"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/semaphore"
 
 	"github.com/stillwater-rpc/stillwater/credit/baseline"
+	"github.com/stillwater-rpc/stillwater/hw/report"
 )
 
 // What a run comes to hold, in bytes, above what was measured.
@@ -22,7 +18,7 @@ const (
 	worldBytes   = 32 << 20
 	sessionBytes = 1 << 10
 	// unansweredBytes is for each call that waits for an answer that does not come: the call, its request at the server, and packets under way. It was 2.4 KB with
-	// 1,000 clients at four times the capacity without control, and 1.9 KB of resident memory with 10,000 at twice of it.
+	// 1,000 clients at four times the capacity without control, and 1.9 KB of resident memory with 10,000 at 2.4 times.
 	unansweredBytes = 3 << 10
 )
 
@@ -81,30 +77,17 @@ func (r *room) take(ctx context.Context, bytes int64) (give func(), err error) {
 
 // shared is the room of this process: three quarters of what the machine had left when the first run began. The rest is for garbage, and for others.
 var shared = sync.OnceValue(func() *room {
-	return newRoom(max(available(os.DirFS("/"), debug.SetMemoryLimit(-1))/4*3, worldBytes))
+	return newRoom(max(available(report.Facts())/4*3, worldBytes))
 })
 
 // availableUnknown is assumed where the system does not say.
 const availableUnknown = 8 << 30
 
-// available is how much memory may be used, in bytes: what Linux says could be had without swapping (proc(5), MemAvailable), what the control group allows (cgroup-v2, memory.max),
-// and what the Go runtime was told, whichever is least.
-func available(root fs.FS, limit int64) int64 {
-	least := limit // math.MaxInt64 = none
-	text, _ := fs.ReadFile(root, "proc/meminfo")
-	for line := range strings.Lines(string(text)) {
-		if value, found := strings.CutPrefix(line, "MemAvailable:"); found {
-			if kilobytes, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")), 10, 54); err == nil {
-				least = min(least, kilobytes<<10)
-			}
-		}
+// available is how much memory runs may have, in bytes: no more than the Go runtime was told to take.
+func available(m report.Machine) int64 {
+	bytes := int64(m.MemoryAvailableBytes)
+	if bytes == 0 {
+		bytes = availableUnknown
 	}
-	text, _ = fs.ReadFile(root, "sys/fs/cgroup/memory.max")
-	if bytes, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil { // else it says max
-		least = min(least, bytes)
-	}
-	if least == math.MaxInt64 {
-		return availableUnknown
-	}
-	return least
+	return min(bytes, m.GOMEMLIMITBytes)
 }

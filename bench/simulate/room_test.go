@@ -6,65 +6,100 @@ import (
 	"math"
 	"runtime"
 	"testing"
-	"testing/fstest"
+	"testing/synctest"
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/bench/workload"
 	"github.com/stillwater-rpc/stillwater/credit/baseline"
+	"github.com/stillwater-rpc/stillwater/hw/report"
 )
 
 func TestAvailable(t *testing.T) {
-	meminfo := &fstest.MapFile{Data: []byte("MemTotal:       24000000 kB\nMemFree:         1000000 kB\nMemAvailable:   16000000 kB\n")}
-	group := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
 	for _, tt := range []struct {
 		name  string
-		root  fstest.MapFS
-		limit int64
+		facts report.Machine
 		want  int64
 	}{
-		{"the machine", fstest.MapFS{"proc/meminfo": meminfo}, math.MaxInt64, 16_000_000 << 10},
-		{"no group limit", fstest.MapFS{"proc/meminfo": meminfo, "sys/fs/cgroup/memory.max": group("max\n")}, math.MaxInt64, 16_000_000 << 10},
-		{"a container", fstest.MapFS{"proc/meminfo": meminfo, "sys/fs/cgroup/memory.max": group("2147483648\n")}, math.MaxInt64, 2 << 30},
-		{"GOMEMLIMIT", fstest.MapFS{"proc/meminfo": meminfo}, 1 << 30, 1 << 30},
-		{"nothing is known", fstest.MapFS{}, math.MaxInt64, availableUnknown},
-		{"nonsense", fstest.MapFS{"proc/meminfo": group("MemAvailable: many kB\n")}, math.MaxInt64, availableUnknown},
+		{"what the machine has left", report.Machine{MemoryAvailableBytes: 16 << 30, GOMEMLIMITBytes: math.MaxInt64}, 16 << 30},
+		{"GOMEMLIMIT", report.Machine{MemoryAvailableBytes: 16 << 30, GOMEMLIMITBytes: 1 << 30}, 1 << 30},
+		{"unknown", report.Machine{GOMEMLIMITBytes: math.MaxInt64}, availableUnknown},
+		{"unknown, GOMEMLIMIT", report.Machine{GOMEMLIMITBytes: 1 << 30}, 1 << 30},
 	} {
-		if got := available(tt.root, tt.limit); got != tt.want {
+		if got := available(tt.facts); got != tt.want {
 			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
 		}
 	}
 }
 
-// Two that have room together do not wait; a third waits for one of them, and one that is larger than all there is for all.
+// Two that have room together do not wait; a third waits for one of them, and one that is larger than all there is for all. Who no longer wants to wait gets nothing.
 func TestRoomIsShared(t *testing.T) {
-	r := newRoom(10)
-	must := func(bytes int64) func() {
-		t.Helper()
-		give, err := r.take(context.Background(), bytes)
+	synctest.Test(t, func(t *testing.T) {
+		r := newRoom(10)
+		type taker struct {
+			give   func()
+			err    error
+			cancel func()
+		}
+		ask := func(bytes int64) *taker {
+			ctx, cancel := context.WithCancel(t.Context())
+			k := &taker{cancel: cancel}
+			go func() { k.give, k.err = r.take(ctx, bytes) }()
+			synctest.Wait()
+			return k
+		}
+		has := func(k *taker, want bool) {
+			t.Helper()
+			if synctest.Wait(); (k.give != nil) != want {
+				t.Fatalf("it has room: %v, want %v (%v)", k.give != nil, want, k.err)
+			}
+		}
+		six, four := ask(6), ask(4)
+		has(six, true)
+		has(four, true)
+		one, all := ask(1), ask(1000)
+		has(one, false)
+		six.give()
+		has(one, true)
+		has(all, false)
+		four.give()
+		has(all, false)
+		one.give()
+		has(all, true)
+		late := ask(1)
+		has(late, false)
+		late.cancel()
+		if has(late, false); !errors.Is(late.err, context.Canceled) {
+			t.Errorf("cancelled: %v", late.err)
+		}
+		all.give()
+		whole := ask(10)
+		has(whole, true)
+		whole.give()
+		for _, k := range []*taker{six, four, one, all, whole} {
+			k.cancel()
+		}
+	})
+}
+
+func TestRunsWaitForRoom(t *testing.T) {
+	before, r := shared, newRoom(1)
+	shared = func() *room { return r }
+	defer func() { shared = before }()
+	synctest.Test(t, func(t *testing.T) {
+		give, err := r.take(t.Context(), 1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return give
-	}
-	full := func(bytes int64) {
-		t.Helper()
-		ctx, cancel := context.WithCancel(context.Background())
-		cancel()
-		if _, err := r.take(ctx, bytes); !errors.Is(err, context.Canceled) {
-			t.Fatalf("%d bytes more: %v", bytes, err)
+		var result *Result
+		go func() { result, err = Run(t.Context(), small(baseline.Stillwater, 1)) }()
+		if synctest.Wait(); result != nil || err != nil {
+			t.Fatalf("it ran without room: %v", err)
 		}
-	}
-	one, two := must(6), must(4)
-	full(1)
-	one()
-	full(7)
-	three := must(6)
-	three()
-	two()
-	all := must(1000)
-	full(1)
-	all()
-	must(10)()
+		give()
+		if synctest.Wait(); result == nil {
+			t.Errorf("it did not run: %v", err)
+		}
+	})
 }
 
 // What a run is said to hold is more than it does, and not by far.

@@ -46,7 +46,7 @@ func (f *simFlags) register(flags *pflag.FlagSet) {
 	flags.IntVar(&f.clients, "clients", 1000, "clients, which call independently of each other (open loop)")
 	flags.DurationVar(&f.slo, "slo", 0, "latency that a good answer has at most, and the deadline of each call; 0 = 10 times mean service and round trip")
 	flags.Float64SliceVar(&f.load, "load", []float64{0.5, 1, 1.5, 2}, "loads to run, as `multiples` of the capacity")
-	flags.Lookup("load").DefValue = "0.5,1,1.5,2" // and not with six digits each
+	flags.Lookup("load").DefValue = strings.ReplaceAll(fmt.Sprint(f.load), " ", ",") // and not with six digits each
 	flags.Var(&f.demand, "demand", "demand over time instead of loads, as `time:calls/s` from each time on, like 0s:400k,2s:1.2M")
 	flags.StringSliceVar(&f.schemes, "scheme", []string{"stillwater", "none"}, "schemes to compare: `names` out of "+strings.Join(sw.Schemes(), ", "))
 	flags.IntVar(&f.calls, "calls", 100_000, "calls that are measured at each load; for a time instead, give --duration")

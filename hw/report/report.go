@@ -32,6 +32,8 @@ type Machine struct {
 	// ClockSource tells a cheap clock ("tsc") from one that is a system call or worse.
 	ClockSource      string `json:"clock_source"`
 	MemoryTotalBytes uint64 `json:"memory_total_bytes"`
+	// MemoryAvailableBytes is what could be had without swapping (proc(5), MemAvailable), or what the control group allows (cgroup-v2, memory.max) if that is less.
+	MemoryAvailableBytes uint64 `json:"memory_available_bytes"`
 	// MemlockLimitBytes is the soft limit of this process; -1 is unlimited.
 	MemlockLimitBytes int64 `json:"memlock_limit_bytes"`
 	// BPFJITEnable is the sysctl net.core.bpf_jit_enable, which exists only in the host's own network namespace.
@@ -100,14 +102,26 @@ func (m *Machine) readHost(root fs.FS) {
 	_, deviceTreeErr := fs.Stat(root, "proc/device-tree/hypervisor")
 	m.Hypervisor = slices.Contains(flags, "hypervisor") || deviceTreeErr == nil
 
-	kilobytes, _, _ := strings.Cut(field(line("proc/meminfo"), "MemTotal"), " ")
-	if total, err := strconv.ParseUint(m.known("memory_total_bytes", kilobytes), 10, 54); err == nil {
-		m.MemoryTotalBytes = total << 10
+	meminfo := line("proc/meminfo")
+	m.MemoryTotalBytes = m.kilobytes("memory_total_bytes", field(meminfo, "MemTotal"))
+	m.MemoryAvailableBytes = m.kilobytes("memory_available_bytes", field(meminfo, "MemAvailable"))
+	if limit, err := strconv.ParseUint(line("sys/fs/cgroup/memory.max"), 10, 64); err == nil { // else it says max, or there is no group
+		m.MemoryAvailableBytes = min(m.MemoryAvailableBytes, limit)
 	}
 	load := line("proc/loadavg")
 	if _, err := fmt.Sscan(load, &m.LoadAverage1m, &m.LoadAverage5m, &m.LoadAverage15m); err != nil {
 		m.Unknown = append(m.Unknown, "load_average_1m", "load_average_5m", "load_average_15m")
 	}
+}
+
+// kilobytes reads a size of /proc/meminfo, like "2097152 kB"; 0 = unknown.
+func (m *Machine) kilobytes(name, value string) uint64 {
+	number, _, _ := strings.Cut(value, " ")
+	size, err := strconv.ParseUint(m.known(name, number), 10, 54)
+	if err != nil {
+		return 0
+	}
+	return size << 10
 }
 
 // field returns the value of the first line "name : value" of a /proc file.

@@ -4,6 +4,7 @@ package report
 
 import (
 	"encoding/json"
+	"maps"
 	"reflect"
 	"runtime"
 	"runtime/debug"
@@ -21,7 +22,7 @@ var recorded = fstest.MapFS{
 	"proc/self/status":                                                {Data: []byte("Name:\tx\nCpus_allowed:\t3\nCpus_allowed_list:\t0-1\n")},
 	"proc/cpuinfo": {Data: []byte("processor\t: 0\nmodel name\t: Test CPU @ 3 GHz: fast\n" +
 		"flags\t\t: fpu hypervisor\n\nprocessor\t: 1\nmodel name\t: Another\n")},
-	"proc/meminfo": {Data: []byte("MemTotal:        2097152 kB\nMemFree: 1 kB\n")},
+	"proc/meminfo": {Data: []byte("MemTotal:        2097152 kB\nMemFree: 1 kB\nMemAvailable:    1048576 kB\n")},
 	"proc/loadavg": {Data: []byte("0.25 1.50 2.75 3/123 4567\n")},
 }
 
@@ -30,11 +31,22 @@ func TestReadHost(t *testing.T) {
 	got.readHost(recorded)
 	want := Machine{
 		KernelRelease: "6.18.0-test", CPUModel: "Test CPU @ 3 GHz: fast", CPUsAllowed: "0-1", Hypervisor: true,
-		ClockSource: "tsc", MemoryTotalBytes: 2 << 30, BPFJITEnable: "1",
+		ClockSource: "tsc", MemoryTotalBytes: 2 << 30, MemoryAvailableBytes: 1 << 30, BPFJITEnable: "1",
 		LoadAverage1m: 0.25, LoadAverage5m: 1.5, LoadAverage15m: 2.75,
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+func TestAvailableInAControlGroup(t *testing.T) {
+	for text, want := range map[string]uint64{"max\n": 1 << 30, "536870912\n": 512 << 20, "4294967296\n": 1 << 30} {
+		root := maps.Clone(recorded)
+		root["sys/fs/cgroup/memory.max"] = &fstest.MapFile{Data: []byte(text)}
+		var m Machine
+		if m.readHost(root); m.MemoryAvailableBytes != want {
+			t.Errorf("memory.max %q: %d available, want %d", text, m.MemoryAvailableBytes, want)
+		}
 	}
 }
 
@@ -46,7 +58,7 @@ func TestUnknownFactsAreNamed(t *testing.T) {
 		"sys/devices/system/clocksource/clocksource0/current_clocksource": "clock_source",
 		"proc/self/status":                                                "cpus_allowed",
 		"proc/cpuinfo":                                                    "cpu_model",
-		"proc/meminfo":                                                    "memory_total_bytes",
+		"proc/meminfo":                                                    "memory_total_bytes memory_available_bytes",
 		"proc/loadavg":                                                    "load_average_1m load_average_5m load_average_15m",
 	} {
 		root := fstest.MapFS{}
