@@ -16,7 +16,9 @@ func e16() *Experiment {
 	return &Experiment{
 		ID: "E16", Title: "what signals see",
 		About: "Our law at 1.5x, told one of three things: the age of the oldest that waits; how busy the CPUs are (80 % is the target); or how much waits, each worth 10us of a worker.\n" +
-			"The disk is 4 deep and takes 40us, after 2us of a CPU, and 12 requests may be in service; the mixes are of 1us and 100us. 1,000 clients, SLO 600us.",
+			"The disk is 4 deep and takes 40us, after 2us of a CPU, and 12 requests may be in service; the mixes are of 1us and 100us. 1,000 clients, SLO 600us.\n" +
+			"Last a lock that one call in ten of 10us holds for 50us, so that it is full at 200k/s; who waits for it does so in his handler, where no signal sees him: with all that come in\n" +
+			"service the calls that need it are late. Beside ours there Protego, whose subject such locks are, though our server does not tell it of waits for them.",
 		Figures: []string{figGoodput, figShare, figP50, figP99, figSLO, figDrops, figUnsent, figBusy},
 		Jobs:    e16Jobs, Judge: e16Judge,
 	}
@@ -43,6 +45,21 @@ type machine struct {
 	scenario simulate.Scenario
 }
 
+// locked is a server that is bound by a lock, with so many requests in service; 0 = as many as come.
+func locked(inService int) simulate.Scenario {
+	return simulate.Scenario{
+		SLO: simulate.Duration(600 * time.Microsecond), Service: service(workload.Exponential, 10*time.Microsecond),
+		Server: simulate.Server{InService: inService, Wait: &simulate.Wait{For: simulate.Duration(50 * time.Microsecond), Share: 0.1, Lock: true}},
+	}
+}
+
+// locks are the points with a lock. Eight at once wait for it for 400us at most, which leaves time of the SLO.
+var locks = []struct {
+	name      string
+	inService int
+	min       float64 // goodput with ours, of the capacity
+}{{"a lock", 0, 0.85}, {"a lock, 8 at once", 8, 0.95}}
+
 var told = []struct{ name, signal string }{{"age", simulate.SignalAge}, {"CPU load", simulate.SignalLoad}, {"length", simulate.SignalLength}}
 
 const (
@@ -62,6 +79,13 @@ func e16Jobs(size Size) (all []job) {
 		s.SLO, s.Scheme = simulate.Duration(600*time.Microsecond), baseline.None
 		all = append(all, job{At: m.name, X: float64(i), Arm: baseline.None, Seeds: 1, Play: playing(atLoad(size, s, 1.5))})
 	}
+	for i, l := range locks {
+		for _, scheme := range []string{baseline.Stillwater, baseline.Protego, baseline.None} {
+			s := locked(l.inService)
+			s.Scheme = scheme
+			all = append(all, job{At: l.name, X: float64(len(machines()) + i), Arm: scheme, Seeds: min(size.Seeds, 3), Play: playing(atLoad(size, s, 1.5))})
+		}
+	}
 	return all
 }
 
@@ -77,6 +101,14 @@ func e16Judge(t *Table) []Check {
 			Met: worst.Mean(figShare) <= misledMax || refuses.Mean(figDrops) >= misledDrops,
 			Text: fmt.Sprintf("told the %s it is misled: goodput down to %s of the capacity where the server is bound by: %s; refused up to %s, by: %s", w.name,
 				kindOf(figShare).Text(worst.Mean(figShare)), worst.At, kindOf(figDrops).Text(refuses.Mean(figDrops)), refuses.At),
+		})
+	}
+	for i, l := range locks {
+		ours, protego := t.Of(baseline.Stillwater)[i], t.Of(baseline.Protego)[i]
+		checks = append(checks, bound("ours at "+l.name+": goodput of the capacity", []*Row{ours}, figShare, l.min, true), Check{
+			Met: ours.Mean(figShare) >= protego.Mean(figShare),
+			Text: fmt.Sprintf("at %s ours is not below Protego: %s and %s of the capacity", l.name,
+				kindOf(figShare).Text(ours.Mean(figShare)), kindOf(figShare).Text(protego.Mean(figShare))),
 		})
 	}
 	return append(checks, collapse(t.Of(baseline.None), figShare, collapsedMax))
