@@ -46,7 +46,7 @@ type ServeConfig struct {
 	Workers int            // requests in service at once, blocked ones included; 0 = 256
 	// Parallel is how many requests can be computed on at once: the queued work divided by it is how long the queue will take. 0 = 1.
 	Parallel int
-	// AdaptWorkers bounds the requests in service further while they wait for each other in their handlers: see inService.
+	// AdaptWorkers bounds the requests in service further while they wait in their handlers and end too late: see descent.
 	AdaptWorkers bool
 	QueueMax     int // requests waiting; 0 = 131072. Beyond it they are rejected
 	// Backlog is the load signal of a shell that keeps queues of its own, for each CPU, which neither its Port nor the dispatcher sees: the whole of the
@@ -122,7 +122,6 @@ type Method struct {
 	// Admission says what its requests cost and how many may be let in.
 	Admission admit.MethodConfig
 
-	admit  admit.Method  // with its learnt service time
-	alone  client.Learnt // the same of those that had a CPU to themselves
-	parked requestQueue  // what waits for the bound of its own on requests in service
+	admit  admit.Method // with its learnt service time
+	parked requestQueue // what waits for the bound of its own on requests in service
 }

@@ -46,7 +46,6 @@ type Request struct {
 	place    uint64        // there
 	cost     time.Duration // expected, while queued
 	expected time.Duration // how long the queue before it should take
-	alone    bool          // it has a CPU to itself
 	next     *Request      // free list, or the loop's list of finished requests
 }
 

@@ -96,7 +96,7 @@ type Snapshot struct {
 	Drained   uint64 `json:"drained_session_count"`
 	Queued    int    `json:"queued_count"`
 	InService int    `json:"in_service_count"`
-	// InServiceMax bounds it: the workers, or less while requests take longer than alone because they wait for each other in their handlers.
+	// InServiceMax bounds it: the workers, or less while requests wait in their handlers and end too late: see ServeConfig.AdaptWorkers.
 	InServiceMax int           `json:"in_service_count_max"`
 	Delay        time.Duration `json:"delay_ns"`
 	TargetDelay  time.Duration `json:"target_delay_ns"`

@@ -61,7 +61,7 @@ func (d *Dispatcher) startable(req *Request) bool {
 	}
 	req.Method.admit.InService.Start()
 	req.state = requestRunning
-	req.alone = s.inService.start()
+	s.inService.start()
 	return true
 }
 
@@ -99,10 +99,7 @@ func (d *Dispatcher) Complete(now clock.Time, req *Request) {
 	service := req.service()
 	req.Method.admit.Age.Sample(service)
 	req.Method.admit.InService.Done()
-	if req.alone {
-		req.Method.alone.Sample(service)
-	}
-	s.inService.end(now, req.Method.alone.Mean(), service)
+	s.inService.end(now, service, d.left(req))
 	s.service.Sample(service)
 	d.stats.Completed++
 	d.stats.Busy += service
@@ -138,6 +135,14 @@ func (d *Dispatcher) Complete(now clock.Time, req *Request) {
 	table.heard = now // the reply is kept for one packet life, however long the handler took
 	d.reply(c, peer, req, kept)
 	d.recycle(req)
+}
+
+// left is what a request had of its budget when it started, but for its way back; zero = it has no deadline.
+func (d *Dispatcher) left(req *Request) time.Duration {
+	if req.Deadline == 0 {
+		return 0
+	}
+	return max(req.Deadline.Sub(req.Started)-d.rtt.Smoothed(), 1)
 }
 
 // ReplyMax is the largest payload of a reply in bytes.

@@ -87,9 +87,10 @@ type ServerConfig struct {
 	// QueueMax bounds the requests that wait; those beyond it are refused. 0 = 131,072, which bounds nothing but memory. It is for a server whose scheme does not keep the queue
 	// short, as SchemeNone: a count of what waits is a time only where all requests take as long. It is shared out in the same way.
 	QueueMax int
-	// AdaptWorkers lets fewer into service while handlers take longer than twice what they take alone, since they wait for a device or for each other: what
-	// waits inside them is seen by nobody, what waits in the queue drives the control. It is not for handlers that call this same server.
-	AdaptWorkers bool
+	// FixedWorkers lets in as many as Workers says, always. Else, with SchemeStillwater, there are fewer while requests that start in time end too late, since their
+	// handlers wait for a device, a lock or each other: what waits inside them is seen by nobody, what waits in the queue drives the control. The server finds
+	// that bound by trial, and goes back where goodput falls; requests without a deadline have no part in it.
+	FixedWorkers bool
 	// Parallel is the number of handlers that can compute at the same time. 0 = GOMAXPROCS. It is shared out in the same way.
 	Parallel int
 	// Floor keeps a session that was just served from falling to no credit at all. The zero value keeps it, as the paper's artifact does.
@@ -185,7 +186,7 @@ func (s *Server) serveConfig(i int) (dispatcher.ServeConfig, error) {
 	cfg := dispatcher.ServeConfig{
 		Credit:  credit.NewLedger(ledger, scheme.NewController()),
 		Workers: share(cmp.Or(s.cfg.Workers, dispatcher.WorkersDefault), i, count), Parallel: parallel,
-		QueueMax: share(cmp.Or(s.cfg.QueueMax, dispatcher.QueueDefault), i, count), AdaptWorkers: s.cfg.AdaptWorkers,
+		QueueMax: share(cmp.Or(s.cfg.QueueMax, dispatcher.QueueDefault), i, count), AdaptWorkers: scheme.AdaptWorkers && !s.cfg.FixedWorkers,
 		TargetDelay: scheme.TargetDelay, DropThreshold: scheme.DropThreshold, Admission: s.admission(),
 	}
 	if s.cfg.Weight != nil {

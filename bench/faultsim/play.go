@@ -122,7 +122,9 @@ func (p *play) prepare() error {
 		dispatcher.Config{TrustedNetwork: p.Trusted, NoPacking: p.NoPacking, SlotsMax: scheme.Slots},
 		sim.MachineConfig{
 			CPUs: p.CPUs, Poller: p.Poller, Ring: p.Ring, Costs: sim.Costs{Receive: cost, Send: cost, Reject: cost / 2, Credit: cost / 2},
-			Serve: dispatcher.ServeConfig{Workers: p.InService, TargetDelay: scheme.TargetDelay, DropThreshold: scheme.DropThreshold},
+			Serve: dispatcher.ServeConfig{
+				Workers: p.InService, AdaptWorkers: scheme.AdaptWorkers, TargetDelay: scheme.TargetDelay, DropThreshold: scheme.DropThreshold,
+			},
 			Ledger: func() *credit.Ledger {
 				return credit.NewLedger(credit.Config{Slots: scheme.Slots, Checked: p.Checked}, scheme.NewController())
 			},

@@ -117,7 +117,9 @@ func (s Server) machine(scheme baseline.Scheme, sessions int) sim.MachineConfig 
 			Receive: time.Duration(s.Costs.Receive), Send: time.Duration(s.Costs.Send),
 			Reject: time.Duration(s.Costs.Reject), Credit: time.Duration(s.Costs.Credit),
 		},
-		Serve: dispatcher.ServeConfig{Workers: s.InService, AdaptWorkers: s.AdaptWorkers, TargetDelay: scheme.TargetDelay, DropThreshold: scheme.DropThreshold},
+		Serve: dispatcher.ServeConfig{
+			Workers: s.InService, AdaptWorkers: scheme.AdaptWorkers && !s.FixedWorkers, TargetDelay: scheme.TargetDelay, DropThreshold: scheme.DropThreshold,
+		},
 	}
 	if s.Threads && !s.Poller {
 		m.Law = &sim.LawThread{}

@@ -78,8 +78,8 @@ type Server struct {
 	Threads   bool   `json:"threads,omitempty"` // packets, handlers and answers take turns, as in the paper's runtime
 	Pause     Pause  `json:"pause,omitzero"`    // each CPU is away for a while, again and again
 	InService int    `json:"in_service,omitempty"`
-	// AdaptWorkers bounds the requests in service by how long handlers wait: see runtime.ServerConfig.
-	AdaptWorkers bool `json:"adapt_workers,omitempty"`
+	// FixedWorkers has no other bound on the requests in service: see runtime.ServerConfig.
+	FixedWorkers bool `json:"fixed_workers,omitempty"`
 	// Signal is what the credit law is told instead of the age of what waits: "load", "length", or "" for the age. See signal.go.
 	Signal string `json:"signal,omitempty"`
 	// Wait is part of each handler.

@@ -72,7 +72,7 @@ func (s server) add(w *sim.World, seed uint64) (*sim.Machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.serve.TargetDelay, s.serve.DropThreshold = scheme.TargetDelay, scheme.DropThreshold
+	s.serve.TargetDelay, s.serve.DropThreshold, s.serve.AdaptWorkers = scheme.TargetDelay, scheme.DropThreshold, scheme.AdaptWorkers
 	return w.AddMachine(patient(scheme.Slots), sim.MachineConfig{
 		CPUs: s.cpus, Costs: costs, Plan: s.plan, Devices: s.devices, Serve: s.serve, Classes: len(s.methods), Admission: s.methods,
 		Ledger: func() *credit.Ledger {

@@ -81,7 +81,7 @@ func newServe(c *cli) *cobra.Command {
 	flags.BoolVar(&f.server.NoFloor, "no-floor", false, "let a session that was just served fall to no credit at all")
 	flags.IntVar(&f.server.Workers, "workers", 0, "most requests in service, blocked ones included; 0 = 256")
 	flags.IntVar(&f.server.QueueMax, "queue-max", 0, "most requests that wait; 0 = 131,072, for schemes that do not keep the queue short by themselves")
-	flags.BoolVar(&f.server.AdaptWorkers, "adapt-workers", false, "let fewer into service while handlers wait for a device or for each other")
+	flags.BoolVar(&f.server.FixedWorkers, "fixed-workers", false, "let as many into service as --workers says, also while handlers wait for a device or for each other and end too late")
 	flags.IntVar(&f.server.Parallel, "parallel", 0, "handlers that can compute at the same time; 0 = GOMAXPROCS")
 	f.admission(flags)
 	flags.DurationVar(&f.server.DrainTimeout, "drain-timeout", 5*time.Second, "how long to wait for admitted requests at the end")

@@ -83,7 +83,7 @@ func (p *paper) Admit(a credit.Arrival) bool { return a.Delay <= p.threshold }
 
 // makeStillwater is ours.
 func makeStillwater(p Params, s *Scheme) {
-	s.Deadlines = true
+	s.Deadlines, s.AdaptWorkers = true, true
 	p.Tuning.delays(s)
 	config := credit.BreakwaterConfig{
 		Alpha: p.Tuning.Alpha, Beta: p.Tuning.Beta,

@@ -41,6 +41,8 @@ type Scheme struct {
 	Deadlines bool
 	// Asking: clients tell their demand in messages of their own, and get credits for nothing else; of credit.Config.
 	Asking bool
+	// AdaptWorkers: the server bounds the requests in service by those that are late; of dispatcher.ServeConfig.
+	AdaptWorkers bool
 }
 
 // makers make the schemes, in the order in which they are listed. Each is given complete parameters, and a scheme with what most have in common.
