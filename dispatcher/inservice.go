@@ -15,11 +15,11 @@ type inService struct {
 	now, max, parallel int
 	limit              int
 	adapts             bool       // else the bound is the workers, always
-	ended              clock.Time // the last one that did, or when the bound was last raised for want of one
+	ended              clock.Time // the last one that did, or when one was last let in for want of that
 	descent            descent
 }
 
-// Handlers that wait for others to start would wait for ever: if none ends for so long, one more may start.
+// Handlers that wait for others to start would wait for ever: if none ends for so long, one more may start, beyond the bound.
 const standstillMax = time.Millisecond
 
 func newInService(workers, parallel int, adapts bool) inService {
@@ -40,8 +40,7 @@ func (s *inService) full(now clock.Time) bool {
 	switch {
 	case s.now < s.limit:
 		return false
-	case s.limit < s.max && now.Sub(s.ended) > standstillMax:
-		s.limit++
+	case s.now < s.max && now.Sub(s.ended) > standstillMax:
 		s.ended = now
 		return false
 	}

@@ -43,4 +43,11 @@ func TestInServiceStandsStill(t *testing.T) {
 	if !s.full(now.Add(time.Hour)) {
 		t.Error("more than there are workers")
 	}
+	// Handlers that all wait for a lock that is held for longer are let in in the same way, but the bound stays what it is for when they end.
+	for range 95 {
+		s.end(now, time.Millisecond, 0)
+	}
+	if s.limit != 5 || !s.full(now) {
+		t.Errorf("the bound is %d, want 5", s.limit)
+	}
 }

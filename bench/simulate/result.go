@@ -151,7 +151,7 @@ func (r *recorder) observe(o *sim.Observation) {
 		}
 	case dispatcher.OutcomeExpired:
 		record(r.expired, o.Latency)
-	case dispatcher.OutcomeRejected:
+	case dispatcher.OutcomeRejected, dispatcher.OutcomeUnavailable: // at the door, or at the gate of a lock
 		record(r.refused, o.Latency)
 		if w != nil {
 			w.rejects++
@@ -180,7 +180,7 @@ func (r *recorder) result(p *play) *Result {
 		Outcomes:     make(map[string]uint64),
 		ReceivedPerS: float64(now.PacketsReceived-r.before.PacketsReceived) / span, SentPerS: float64(now.PacketsSent-r.before.PacketsSent) / span,
 		CreditPerS: float64(now.CreditUpdates-r.before.CreditUpdates+now.Probes-r.before.Probes) / span,
-		DropRatio:  ratio(now.RejectedAll()-r.before.RejectedAll(), now.Offered-r.before.Offered),
+		DropRatio:  ratio(now.RejectedAll()-r.before.RejectedAll()+r.outcomes[dispatcher.OutcomeUnavailable], now.Offered-r.before.Offered),
 		Calls:      checks.Calls, Pending: checks.Pending(), Violations: checks.Violations(),
 		PoolUpdates: now.Updates - r.before.Updates, PoolCuts: now.Cuts - r.before.Cuts,
 		WakeP99: quantile(r.waits, 99), Woken: uint64(r.waits.TotalCount()), Unasked: now.Unasked - r.before.Unasked, LastAnswer: Duration(r.lastAnswer),

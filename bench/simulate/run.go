@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/credit"
+	"github.com/stillwater-rpc/stillwater/credit/admit"
 	"github.com/stillwater-rpc/stillwater/credit/baseline"
 	"github.com/stillwater-rpc/stillwater/dispatcher"
 	"github.com/stillwater-rpc/stillwater/runtime/sim"
@@ -71,6 +72,9 @@ func prepare(s Scenario) (*play, error) {
 	server := dispatcher.Config{TrustedNetwork: true, SlotsMax: scheme.Slots, SessionsMax: sessionsFor * s.everybody()}
 	config := s.Server.machine(scheme, server.SessionsMax)
 	config.Classes = mix(s.Mix).methods()
+	if w := s.Server.Wait; w != nil && w.Gate {
+		config.Gate = &admit.GateConfig{Door: admit.DoorConfig{Target: time.Duration(s.SLO) / gateTarget, Seed: s.Seed}}
+	}
 	p.listen(scheme, &config)
 	if p.machine, err = p.world.AddMachine(server, config); err != nil {
 		return nil, err
@@ -107,6 +111,9 @@ func (s Scenario) service() sim.Distribution {
 
 // sessionsFor is the room for sessions, for each client: one connection may have half of all, and there may be one host.
 const sessionsFor = 2
+
+// gateTarget is the part of the SLO that a gate in front of a lock has for its target delay, as package middleware has it.
+const gateTarget = 8
 
 // machine is the server for the simulator.
 func (s Server) machine(scheme baseline.Scheme, sessions int) sim.MachineConfig {

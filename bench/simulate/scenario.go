@@ -100,6 +100,8 @@ type Wait struct {
 	Share float64  `json:"share"` // of the requests
 	Lock  bool     `json:"lock"`  // a lock that is held for so long, on a CPU; else a device
 	Depth int      `json:"depth"` // of the device: how many it serves at once
+	// Gate has a gate in front of the lock, as package middleware makes them for the scenario's SLO: who would be too late is refused at once.
+	Gate bool `json:"gate,omitempty"`
 }
 
 // Network is the fabric.
@@ -240,6 +242,9 @@ func (s Scenario) Validate() error {
 	}
 	if w := d.Server.Wait; w != nil && (w.For < 0 || !(w.Share >= 0 && w.Share <= 1) || !w.Lock && w.Depth < 1) {
 		return fail("wait %+v: a time, a share between 0 and 1, and a lock or a device at least 1 deep", *w)
+	}
+	if w := d.Server.Wait; w != nil && w.Gate && !w.Lock {
+		return fail("a gate is in front of a lock, and there is none")
 	}
 	_, err := d.scheme()
 	return err

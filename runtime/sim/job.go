@@ -5,7 +5,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/stillwater-rpc/stillwater/credit/admit"
 	"github.com/stillwater-rpc/stillwater/dispatcher"
+	"github.com/stillwater-rpc/stillwater/wire"
 )
 
 // StepKind is what a handler does in one step.
@@ -74,6 +76,7 @@ type job struct {
 	life    int
 	steps   []Step
 	at      int
+	ticket  admit.Ticket // at the gate of a lock
 	next    *job
 }
 
@@ -84,6 +87,9 @@ func (j *job) current() *Step {
 	}
 	return &j.steps[j.at]
 }
+
+// refuse ends the handler: it could not get what it needs.
+func (j *job) refuse() { j.at, j.request.Status = len(j.steps), wire.StatusUnavailable }
 
 // begin makes a job of a request that was taken off the queue.
 func (m *Machine) begin(r *dispatcher.Request) *job {
@@ -138,12 +144,6 @@ type device struct {
 	waiting jobQueue
 }
 
-// lock is held by one, and handed on in order.
-type lock struct {
-	held    bool
-	waiting jobQueue
-}
-
 // wait does a step that is none of a CPU's. It reports whether the job can go on at once.
 func (m *Machine) wait(j *job, s *Step) bool {
 	switch s.Kind {
@@ -159,20 +159,11 @@ func (m *Machine) wait(j *job, s *Step) bool {
 		m.await(j, s)
 		return false
 	case StepLock:
-		l := &m.locks[s.On]
-		if l.held {
-			l.waiting.put(j)
-			return false
+		if !m.locks[s.On].take(m, j) {
+			return j.current() == nil
 		}
-		l.held = true
 	case StepUnlock:
-		l := &m.locks[s.On]
-		if heir := l.waiting.take(); heir != nil {
-			heir.at++
-			m.ready.put(heir)
-		} else {
-			l.held = false
-		}
+		m.locks[s.On].giveBack(m, j)
 	}
 	j.at++
 	return true

@@ -41,6 +41,9 @@ type MachineConfig struct {
 	// Devices says of each device how many requests it serves at the same time; Locks is the number of locks.
 	Devices []int
 	Locks   int
+	// Gate is in front of each lock, and refuses who would have to wait there for too long: his handler ends, and says that it could not get what it needs. Its permits are 1.
+	// Nil = whoever comes waits.
+	Gate *admit.GateConfig
 	// Classes is the number of methods, each with a learnt service time of its own. Zero or less means 1.
 	Classes int
 	// Admission is what is asked of the requests of each class, by its number; those beyond its end ask nothing.
@@ -140,7 +143,7 @@ func (m *Machine) boot() {
 	for i, depth := range m.cfg.Devices {
 		m.devices[i] = device{free: max(depth, 1)}
 	}
-	m.locks = make([]lock, m.cfg.Locks)
+	m.locks = newLocks(m.cfg)
 	m.ready, m.done, m.counted = jobQueue{}, jobQueue{}, counters{}
 	serve := m.cfg.Serve
 	serve.Credit, serve.Parallel = m.cfg.Ledger(), m.cfg.CPUs

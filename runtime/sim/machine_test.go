@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stillwater-rpc/stillwater/credit"
+	"github.com/stillwater-rpc/stillwater/credit/admit"
 	"github.com/stillwater-rpc/stillwater/dispatcher"
 	"github.com/stillwater-rpc/stillwater/internal/seedtest"
 )
@@ -52,7 +53,11 @@ func newBench(t testing.TB, n Network, m MachineConfig, s SourceConfig, clients 
 	if b.m, err = b.w.AddMachine(dispatcher.Config{TrustedNetwork: true, SlotsMax: slots}, m); err != nil {
 		t.Fatal(err)
 	}
+	also := s.Observe
 	s.Observe = func(o *Observation) {
+		if also != nil {
+			also(o)
+		}
 		b.by[o.Call.Outcome]++
 		if o.Call.Outcome == dispatcher.OutcomeOK {
 			b.calls++
@@ -170,6 +175,43 @@ func TestHandlersWait(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// A gate in front of a lock refuses who would have to wait there for too long: the lock is as busy as without it, all that have it are in time, and the others know early.
+// It begins anew with the machine, whoever waited at it.
+func TestLockWithAGate(t *testing.T) {
+	early, refused := time.Duration(0), 0
+	observe := func(o *Observation) {
+		if o.Call.Outcome == dispatcher.OutcomeUnavailable {
+			early += o.Latency
+			refused++
+		}
+	}
+	b := newBench(t, Network{OneWay: 5 * us}, MachineConfig{
+		CPUs: 4, Locks: 1, Gate: &admit.GateConfig{Door: admit.DoorConfig{Target: 50 * us}},
+		Plan: func(_ Work, steps []Step) []Step {
+			return append(steps, Step{Kind: StepLock}, Step{For: 10 * us}, Step{Kind: StepUnlock})
+		},
+	}, SourceConfig{Deadline: 400 * us, Observe: observe}, 100)
+	b.rate(t, 2e5) // twice what the lock can do
+	for range 2 {
+		b.w.Run(b.w.Elapsed() + 20*time.Millisecond)
+		before := b.calls
+		b.w.Run(b.w.Elapsed() + 100*time.Millisecond)
+		if got := float64(b.calls-before) / 0.1; math.Abs(got/1e5-1) > 0.02 {
+			t.Errorf("%.0f requests/s have the lock in time, want 100000", got)
+		}
+		b.m.Kill()
+		b.m.Restart()
+	}
+	b.rate(t, 0)
+	b.w.Run(b.w.Elapsed() + time.Second)
+	if late := b.by[dispatcher.OutcomeDeadline]; refused < 10_000 || early/time.Duration(refused) > 50*us || late > refused/100 {
+		t.Errorf("%d refused, after %v in the mean, %d late: outcomes %v", refused, early/time.Duration(max(refused, 1)), late, b.by)
+	}
+	if err := b.w.Audit(); err != nil {
+		t.Error(err)
 	}
 }
 
