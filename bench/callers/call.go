@@ -105,7 +105,7 @@ func (r *run) over(c *call, o sw.Outcome, at clock.Time) {
 	case sw.OutcomeOK:
 		r.result.Answered++
 		r.latency = append(r.latency, took)
-	case sw.OutcomeRejected:
+	case sw.OutcomeRejected, sw.OutcomeUnavailable:
 		r.result.Rejected++
 		level.Rejected++
 	case sw.OutcomeExpired, sw.OutcomeQueueFull, sw.OutcomeThrottled, sw.OutcomeBreakerOpen:

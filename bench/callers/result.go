@@ -31,7 +31,7 @@ type Result struct {
 	Made     int                `json:"made_count"`
 	Good     int                `json:"good_count"`
 	Answered int                `json:"answered_count"`
-	Rejected int                `json:"rejected_count"` // by the server
+	Rejected int                `json:"rejected_count"` // by the server, or by its handler for want of what it needs
 	Unsent   int                `json:"unsent_count"`   // held back at the client
 	Lost     int                `json:"lost_count"`     // given up, or failed
 	Attempts int                `json:"attempt_count"`  // that callers and runtime made

@@ -40,9 +40,11 @@ type ServeRequest struct {
 	Boot    uint32          `json:"boot"`     // how they name this life of the server
 	PinPath string          `json:"pin_path"` // the pinned program to serve on; "" = one of its own
 
-	Single    *target.Slow `json:"single"`    // serve target.MethodSingle, by one worker; nil = the other methods, by as many as there may be
-	QueueMax  int          `json:"queue_max"` // of the configuration, as is Admission
-	Admission sw.Admission `json:"admission"`
+	Single       *target.Slow   `json:"single"`    // serve target.MethodSingle, by one worker; nil = the other methods, by as many as there may be
+	Locked       *target.Locked `json:"locked"`    // serve target.MethodLocked
+	QueueMax     int            `json:"queue_max"` // of the configuration, as are Admission and FixedWorkers
+	FixedWorkers bool           `json:"fixed_workers"`
+	Admission    sw.Admission   `json:"admission"`
 	Transport
 }
 
@@ -199,7 +201,7 @@ func (s *serverChild) serve(r ServeRequest) (any, error) {
 	endpoint := s.endpoint(port, r.Transport)
 	endpoint.PinPath = r.PinPath
 	cfg := sw.ServerConfig{
-		Endpoint: endpoint, SLO: r.SLO, Scheme: r.Scheme, Tuning: r.Tuning, NoFloor: r.NoFloor, QueueMax: r.QueueMax, Admission: r.Admission,
+		Endpoint: endpoint, SLO: r.SLO, Scheme: r.Scheme, Tuning: r.Tuning, NoFloor: r.NoFloor, QueueMax: r.QueueMax, Admission: r.Admission, FixedWorkers: r.FixedWorkers,
 	}
 	if r.Single != nil {
 		cfg.Workers, cfg.Parallel = 1, 1
@@ -222,6 +224,8 @@ func (s *serverChild) register(srv *sw.Server, r ServeRequest) error {
 	switch {
 	case r.Single != nil:
 		return target.NewSingle(*r.Single).Register(srv)
+	case r.Locked != nil:
+		return r.Locked.Register(srv)
 	case r.Log == "":
 		return target.Register(srv)
 	}

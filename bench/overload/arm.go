@@ -26,6 +26,7 @@ type arm struct {
 	sessions    int
 	slots       int // of each
 	slow        span
+	locked      *target.Locked // what the server waits for; nil = target.Single
 	calls       callers.Plan
 }
 
@@ -75,7 +76,12 @@ func (a arm) run(ctx context.Context, r *prove.Run, seed uint64) (result callers
 func (a arm) play(ctx context.Context, p *child.Pair, seed uint64) (result callers.Result, err error) {
 	begin := clock.Now().Add(head)
 	serve := a.server
-	serve.Single = &target.Slow{From: begin.Add(a.slow.from), To: begin.Add(a.slow.to), Times: a.slow.times}
+	method := target.MethodSingle
+	if serve.Locked = a.locked; serve.Locked != nil {
+		method = target.MethodLocked
+	} else {
+		serve.Single = &target.Slow{From: begin.Add(a.slow.from), To: begin.Add(a.slow.to), Times: a.slow.times}
+	}
 	serve.Transport = child.Transport{Sleep: true, Slots: a.slots}
 	opened, err := p.Serve(ctx, serve)
 	if err != nil {
@@ -86,7 +92,7 @@ func (a arm) play(ctx context.Context, p *child.Pair, seed uint64) (result calle
 		return result, err
 	}
 	plan := a.calls
-	plan.Method, plan.Begin, plan.Seed = target.MethodSingle, begin, seed
+	plan.Method, plan.Begin, plan.Seed = method, begin, seed
 	if result, err = p.Callers(ctx, plan); err != nil {
 		return result, err
 	}
@@ -96,13 +102,16 @@ func (a arm) play(ctx context.Context, p *child.Pair, seed uint64) (result calle
 	return result, nil
 }
 
-// capacity is what the server does per second when it always has something to do: calls that take the mean of all, twice as many as it can do.
-func capacity(ctx context.Context, r *prove.Run, length time.Duration, seed uint64) (perS float64, err error) {
+// probe has twice as many calls as the server can do, which take the mean of all.
+func probe() arm {
 	a := uncontrolled()
-	a.calls = callers.Plan{
-		Arrivals: workload.Fixed, PerS: 2 / serviceMean.Seconds(), Service: workload.ServiceTime{Shape: workload.Constant, Mean: serviceMean},
-		Length: length.Truncate(time.Second) + time.Second,
-	}
+	a.calls = callers.Plan{Arrivals: workload.Fixed, PerS: 2 / serviceMean.Seconds(), Service: workload.ServiceTime{Shape: workload.Constant, Mean: serviceMean}}
+	return a
+}
+
+// capacity is what the server does per second when it always has something to do.
+func capacity(ctx context.Context, r *prove.Run, a arm, length time.Duration, seed uint64) (perS float64, err error) {
+	a.calls.Length = length.Truncate(time.Second) + time.Second
 	result, err := a.run(ctx, r, seed)
 	if err != nil {
 		return 0, fmt.Errorf("measuring the capacity: %w", err)

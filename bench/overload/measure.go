@@ -24,6 +24,10 @@ type experiment struct {
 	// figures are an arm's by the names that they have in the simulator.
 	figures func(a *arm, capacityPerS float64, r *callers.Result) map[string]float64
 	judge   func(*table) error
+	// Of what is no experiment of bench/toolbox: the arm that shows the capacity, how many calls each of those that it answers stands for, and the simulator's run.
+	probe *arm
+	each  float64
+	play  func(ctx context.Context, a *arm, seed uint64) (map[string]float64, error)
 }
 
 // row is what one arm came to in one round.
@@ -65,7 +69,7 @@ func (e *experiment) measure(ctx context.Context, r *prove.Run) (*table, error) 
 	r.Parts(len(e.arms))
 	for round := range r.Rounds {
 		seed := r.Seed + uint64(round)
-		perS, err := capacity(ctx, r, e.calibrate, seed)
+		perS, err := e.capacity(ctx, r, seed)
 		if err != nil {
 			return nil, err
 		}
@@ -89,15 +93,32 @@ func (e *experiment) measure(ctx context.Context, r *prove.Run) (*table, error) 
 	return t, nil
 }
 
+func (e *experiment) capacity(ctx context.Context, r *prove.Run, seed uint64) (perS float64, err error) {
+	if e.probe == nil {
+		return capacity(ctx, r, probe(), e.calibrate, seed)
+	}
+	perS, err = capacity(ctx, r, *e.probe, e.calibrate, seed)
+	return e.each * perS, err
+}
+
+// playing is what an arm comes to in the simulator.
+func (t *table) playing(ctx context.Context, a *arm) (map[string]float64, error) {
+	if t.play != nil {
+		return t.play(ctx, a, t.Seed)
+	}
+	s, err := toolbox.Play(ctx, t.id, a.point, a.name, t.size, t.Seed)
+	return s.Figures, err
+}
+
 // simulate has the simulator play the arms: after all rounds, since it wants a CPU.
 func (t *table) simulate(ctx context.Context) error {
 	for i := range t.arms {
 		a := &t.arms[i]
-		s, err := toolbox.Play(ctx, t.id, a.point, a.name, t.size, t.Seed)
+		figures, err := t.playing(ctx, a)
 		if err != nil {
 			return fmt.Errorf("simulating %s, %s: %w", a.point, a.name, err)
 		}
-		one := simulated{"simulated", t.id, a.point, a.name, t.size.Name, t.Seed, s.Figures}
+		one := simulated{"simulated", t.id, a.point, a.name, t.size.Name, t.Seed, figures}
 		t.simulated = append(t.simulated, one)
 		if err := t.Emit(one); err != nil {
 			return err

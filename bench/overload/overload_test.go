@@ -29,7 +29,8 @@ func short(full bool) []*experiment {
 	q := queue{length: moment, calibrate: time.Second, full: full}
 	s := storm{before: moment, trouble: moment, patience: moment, calibrate: time.Second, full: full}
 	l := levels{warmup: moment, length: moment, calibrate: time.Second, full: full}
-	return []*experiment{q.experiment(), s.experiment(), l.experiment()}
+	k := locks{warmup: moment, length: moment, calibrate: time.Second}
+	return []*experiment{q.experiment(), s.experiment(), l.experiment(), k.experiment()}
 }
 
 // What must hold however slow the machine is: each arm is run over AF_XDP, all calls are in the books, these balance at both ends, and all of it can be shown and judged.
@@ -77,6 +78,9 @@ func TestArmsAreTheSimulators(t *testing.T) {
 	}
 	for _, full := range []bool{false, true} {
 		for _, e := range short(full) {
+			if e.play != nil { // it is none of the toolbox
+				continue
+			}
 			seen := map[string]bool{}
 			for _, j := range simulated[e.id].Jobs(e.size) {
 				seen[j.At+j.Arm] = true
@@ -125,6 +129,53 @@ func TestQueueFigures(t *testing.T) {
 		if math.Abs(got[figure]-want) > 1e-12 {
 			t.Errorf("%s is %v, want %v", figure, got[figure], want)
 		}
+	}
+}
+
+func TestLocksFigures(t *testing.T) {
+	a := &arm{calls: callers.Plan{Warmup: time.Second, Length: 11 * time.Second}}
+	got := locksFigures(a, 20, &callers.Result{Made: 400, Good: 100, Rejected: 40, LatencyP99: 7, LatenessP99: 3})
+	for figure, want := range map[string]float64{figGoodput: 10, figShare: 0.5, figP99: 7, figRejected: 0.1, figLateness: 3} {
+		if math.Abs(got[figure]-want) > 1e-12 {
+			t.Errorf("%s is %v, want %v", figure, got[figure], want)
+		}
+	}
+}
+
+// Each bound of the lock can be missed, and ours is held against fixed workers of the same run.
+func TestLocksJudge(t *testing.T) {
+	for _, x := range []struct {
+		none, fixed, ours, gate float64
+		missed                  int
+	}{{0, 0.9, 0.94, 1.3, 0}, {0, 0.93, 0.94, 1.3, 1}, {0, 0.9, 0.92, 1.3, 2}, {0, 0.9, 0.94, 1.29, 1}, {0.06, 0.9, 0.94, 1.3, 1}} {
+		e := (&locks{warmup: time.Second, length: time.Second}).experiment()
+		got := &table{experiment: e, Run: prove.NewRun("overload", 1)}
+		for i, share := range []float64{x.none, x.fixed, x.ours, x.gate} {
+			got.rows = append(got.rows, []row{{Arm: e.arms[i].name, Figures: map[string]float64{figShare: share}}})
+		}
+		if err := got.judge(got); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(got.Missed()); n != x.missed {
+			t.Errorf("%+v: %d missed: %q", x, n, got.Missed())
+		}
+	}
+}
+
+// The simulator plays the arms of the lock, and they come to what E16 says of shorter times.
+func TestLocksAreSimulated(t *testing.T) {
+	l := locks{warmup: 8 * time.Second, length: time.Second} // it takes that long to find the bound
+	e := l.experiment()
+	share := map[string]float64{}
+	for i := range e.arms {
+		figures, err := e.play(t.Context(), &e.arms[i], 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		share[e.arms[i].name] = figures[figShare]
+	}
+	if share[armNone] > lockCollapse || share[armGate] < lockGateMin || share[armFixed] > 0.92 || share[armOurs] < lockGain*share[armFixed] {
+		t.Errorf("of what the lock can do: %v", share)
 	}
 }
 
