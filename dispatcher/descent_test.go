@@ -42,11 +42,10 @@ func quick(n int) (perSecond, late float64, took time.Duration) {
 // descending is a server that always has more to do than it lets in.
 type descending struct {
 	inService
-	dice      *rand.Rand
-	at        clock.Time
-	completed int
-	good      int
-	lowest    int
+	dice   *rand.Rand
+	at     clock.Time
+	good   int
+	lowest int
 }
 
 func descend(t *testing.T) *descending {
