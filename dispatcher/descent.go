@@ -71,7 +71,10 @@ const (
 // ended counts a request that took so long and had so much left, and reports whether the window is over.
 func (x *descent) ended(now clock.Time, took, left time.Duration, s *inService) bool {
 	x.window.count(now, took, left)
-	return (x.window.completed >= windowOf || x.trial.on) && x.over(now, s)
+	if x.window.completed < windowOf && !x.trial.on {
+		return s.limit < s.max && x.window.calm(now)
+	}
+	return x.over(now, s)
 }
 
 // over reports whether enough was seen.
@@ -128,15 +131,15 @@ func (x *descent) bound(now clock.Time, s *inService) int {
 }
 
 // helps reports whether a step down may help. It does not where no more are in service than there are CPUs, though more are let in: then none waits for anything but a CPU.
-// And nobody knows while their number grows.
+// Nor where nearly all are late, as when what they wait for is out of order: a low bound would be in its way when it is back. And nobody knows while their number grows.
 func (x *descent) helps(w *window, s *inService) bool {
-	return s.limit > 1 && (s.limit <= s.everyCPU() || w.peak > s.everyCPU()) && s.now-w.first <= w.peak/growthMax
+	return s.limit > 1 && (s.limit <= s.everyCPU() || w.peak > s.everyCPU()) && !w.hopeless() && s.now-w.first <= w.peak/growthMax
 }
 
 // lost reports whether there was less goodput than there must be.
 func (x *descent) lost(w *window, s *inService) bool {
 	if x.trial.on {
-		return w.good() < x.trial.least
+		return w.good() < x.trial.least || w.hopeless()
 	}
 	return s.limit < s.max && w.reached && w.good() < releasedAt*x.base
 }
@@ -190,6 +193,9 @@ func (x *descent) up(w *window, s *inService) int {
 	hold := r.hold
 	if s.limit > s.everyCPU() && w.tight*lateFew > w.completed {
 		hold = max(hold, holdTight)
+	}
+	if w.completed < windowOf { // and none was late: see windowMax
+		hold = 0
 	}
 	if r.held++; r.held <= hold {
 		return s.limit

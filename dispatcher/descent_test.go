@@ -108,17 +108,36 @@ func TestDescentKnowsComputing(t *testing.T) {
 	for inService, tried := range map[int]bool{10: false, 11: false, 12: true} {
 		s := newInService(256, 10, true)
 		at, lowest := clock.Time(1), 256
-		for range 10 * windowOf {
+		for i := range 10 * windowOf {
 			for s.now < inService && !s.full(at) {
 				s.start()
 			}
 			at++
-			s.end(at, 2, 1)
+			s.end(at, time.Duration(2*(i%2)), 1) // every other one is late
 			lowest = min(lowest, s.limit)
 		}
 		if (lowest < 256) != tried {
 			t.Errorf("%d in service on ten CPUs: the bound was %d at the lowest", inService, lowest)
 		}
+	}
+}
+
+// What the handlers wait for is out of order for a minute, and all are late; when it is back, or anything else is quick again, as many are let in as before, within seconds and
+// not completions.
+func TestDescentAfterAnOutage(t *testing.T) {
+	outage := func(int) (float64, float64, time.Duration) { return 1000, 1, 100 * time.Millisecond }
+	slow := func(n int) (perSecond, late float64, took time.Duration) { return 10 * float64(n), 0, 0 } // 100 ms each
+	d := descend(t)
+	if d.run(outage, time.Minute); d.limit != 256 {
+		t.Errorf("after an outage %d in service, want all", d.limit)
+	}
+	d.run(locking, time.Second)
+	if low := d.limit; low > 9 {
+		t.Fatalf("%d in service", low)
+	}
+	d.run(outage, time.Minute)
+	if d.run(slow, 15*time.Second); d.limit < 256 {
+		t.Errorf("after 15 s in which nothing was late %d in service", d.limit)
 	}
 }
 
@@ -146,7 +165,9 @@ func TestDescentCounts(t *testing.T) {
 		limit, now int // the bound before, and after five windows
 	}{
 		{"one in fifty", windowOf / lateMany, 1, 128, 128},
-		{"more", windowOf/lateMany + 1, 1, 128, 32}, // they took twice what they had: a half would do, and leave them no time
+		{"more", windowOf/lateMany + 1, 1, 128, 32},     // they took twice what they had: a half would do, and leave them no time
+		{"nearly all", windowOf*10/11 + 1, 1, 128, 128}, // what they wait for is out of order
+		{"not quite", windowOf * 10 / 11, 1, 128, 32},
 		{"without a deadline", windowOf, 0, 128, 128 + 1 + 2 + 4 + 8 + 16},
 		{"one in a hundred", windowOf/lateFew + 1, 1, 128, 128},
 		{"fewer", windowOf / lateFew, 1, 128, 128 + 1 + 2 + 4 + 8 + 16},

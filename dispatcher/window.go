@@ -19,6 +19,7 @@ type window struct {
 
 // Of all that completed, one in so many that are late is
 const (
+	lateAll  = 1.1 // nearly all,
 	lateMost = 20  // more than steps of nearMin will do for,
 	lateMany = 50  // too many,
 	lateFew  = 100 // few enough for a higher bound
@@ -30,6 +31,7 @@ const (
 	windowOf    = 1024
 	windowNear  = 164
 	windowTimes = 4
+	windowMax   = time.Second // where none was late: few may be in service for long, and to let more in should not take as many completions
 )
 
 // count adds a request that ended at now.
@@ -51,6 +53,12 @@ func (w *window) count(now clock.Time, took, left time.Duration) {
 
 // least is how long it lasts at least. More than no time at all, since goodput is counted by time.
 func (w *window) least() time.Duration { return windowTimes * w.took / time.Duration(max(w.late, 1)) }
+
+// calm reports whether it is over without as many completions: it took long enough, and none was late.
+func (w *window) calm(now clock.Time) bool { return w.late == 0 && now.Sub(w.began) > windowMax }
+
+// hopeless reports whether nearly all were late.
+func (w *window) hopeless() bool { return float64(w.late)*lateAll > float64(w.completed) }
 
 // good is the goodput of a window that is over, per second.
 func (w *window) good() float64 { return float64(w.completed-w.late) / w.lasted.Seconds() }
