@@ -74,9 +74,9 @@ func unseen() []unseenAt {
 
 type unseenAt struct {
 	machine
-	load float64  // of what the lock or the disk can do
-	arms []string //
-	min  float64  // goodput with ours, of that
+	load float64 // of what the lock or the disk can do
+	arms []string
+	min  float64 // goodput with ours, of that
 }
 
 var told = []struct{ name, signal string }{{"age", simulate.SignalAge}, {"CPU load", simulate.SignalLoad}, {"length", simulate.SignalLength}}
