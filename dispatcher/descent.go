@@ -107,7 +107,7 @@ func (x *descent) bound(now clock.Time, s *inService) int {
 	w.lasted = now.Sub(w.began)
 	x.window = window{began: now, first: s.now, peak: s.now}
 	if x.trial.settling {
-		x.trial.settling = w.first > s.limit
+		x.trial.settling = w.first > s.limit && s.now < w.first // those above it end; handlers that hang never do
 		return s.limit
 	}
 	if x.lost(&w, s) {

@@ -46,6 +46,7 @@ type descending struct {
 	at     clock.Time
 	good   int
 	lowest int
+	hung   int // in service for ever
 }
 
 func descend(t *testing.T) *descending {
@@ -58,6 +59,10 @@ func (d *descending) run(h handlers, lasts time.Duration) float64 {
 	for d.at.Sub(begin) < lasts {
 		for !d.full(d.at) {
 			d.start()
+		}
+		if d.now <= d.hung { // until one more may start all the same
+			d.at = d.at.Add(standstillMax / 2)
+			continue
 		}
 		perSecond, late, took := h(d.limit)
 		d.at = d.at.Add(time.Duration(d.dice.ExpFloat64() / perSecond * float64(time.Second)))
@@ -100,6 +105,22 @@ func TestDescentInVain(t *testing.T) {
 		if good := d.run(c.handlers, 20*time.Second); good < 0.98*c.whole {
 			t.Errorf("%s: goodput %.0f/s of %.0f", name, good, c.whole)
 		}
+	}
+}
+
+// Handlers that never end count as in service for ever. A bound below their number would let hardly anybody in, and must not wait for them to end.
+func TestDescentBesideHandlersThatHang(t *testing.T) {
+	d := descend(t)
+	for d.hung < 60 {
+		d.start()
+		d.hung++
+	}
+	serving := func(n int) (perSecond, late float64, took time.Duration) { // one in twenty is late in any case
+		return max(min(float64(n-d.hung)/10, 1), 0.1) * 200_000, 0.05, 500 * time.Microsecond
+	}
+	d.run(serving, 5*time.Second)
+	if good := d.run(serving, 20*time.Second); d.lowest > 60 || good < 0.9*190_000 {
+		t.Errorf("never fewer than %d let in, 60 of them hang: goodput %.0f/s of 190,000", d.lowest, good)
 	}
 }
 

@@ -93,7 +93,7 @@ func (l *locks) simulate(ctx context.Context, a *arm, seed uint64) (map[string]f
 	s := simulate.Scenario{
 		Seed: seed, Scheme: a.server.Scheme, Clients: lockSessions, SLO: simulate.Duration(lockBudget),
 		Service: workload.ServiceTime{Shape: workload.Constant, Mean: time.Microsecond},
-		Server: simulate.Server{CPUs: 2, InService: workersUsual, FixedWorkers: a.server.FixedWorkers, Wait: &simulate.Wait{
+		Server: simulate.Server{CPUs: 2, FixedWorkers: a.server.FixedWorkers, Wait: &simulate.Wait{
 			For: simulate.Duration(lockHeld), Share: 1. / lockEvery, Lock: true, Gate: a.locked.Gate > 0,
 		}},
 		Warmup: simulate.Duration(l.warmup), Measure: simulate.Duration(l.length), Demand: []simulate.Step{{PerS: a.calls.PerS}},
@@ -106,9 +106,6 @@ func (l *locks) simulate(ctx context.Context, a *arm, seed uint64) (map[string]f
 		figGoodput: r.GoodputPerS, figShare: r.GoodputPerS / r.CapacityPerS, figP99: float64(r.LatencyP99), figRejected: r.DropRatio,
 	}, nil
 }
-
-// workersUsual are in service at the most, by default.
-const workersUsual = 256
 
 func locksFigures(a *arm, capacityPerS float64, r *callers.Result) map[string]float64 {
 	goodput := float64(r.Good) / (a.calls.Length - a.calls.Warmup).Seconds()
