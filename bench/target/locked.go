@@ -24,14 +24,17 @@ type Locked struct {
 func (l Locked) Register(srv *sw.Server) error {
 	var lock sync.Mutex
 	var count atomic.Uint64
-	gate := middleware.New(middleware.Config{SLO: l.Gate, Permits: 1})
+	var gate *middleware.Control // for as long as the process
+	if l.Gate > 0 {
+		gate = middleware.New(middleware.Config{SLO: l.Gate, Permits: 1})
+	}
 	return srv.Handle(MethodLocked, func(ctx context.Context, req *sw.Request, reply []byte) ([]byte, error) {
 		d, err := workload.DecodeWork(req.Payload)
 		if err != nil {
 			return reply, err
 		}
 		if count.Add(1)%uint64(l.Every) == 0 {
-			if l.Gate > 0 {
+			if gate != nil {
 				p, err := gate.Enter(ctx)
 				if err != nil {
 					return reply, err
